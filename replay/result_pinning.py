@@ -53,7 +53,7 @@ class ResultPinning:
             return exchange
         played = {each.seq for each in self._played}
         edits, pinned = set[BodyEdit](), []
-        for result in dialect.read_tool_results(request.body):
+        for result in dialect.make_dialect_reader()(request.body).results:
             use = self._uses.get(result.call_id)
             if use is None or use.result is None or use.asked_by not in played:
                 continue

@@ -173,8 +173,8 @@ def check_fault_delivered(live: LiveRuns) -> SelftestCheck:
 
 def _find_result_in_request(body: bytes, call_id: str | None) -> bytes | None:
     """Return the result of a call in a model request, or None."""
-    results = (each.text for each in openai_chat.read_tool_results(body) if each.call_id == call_id)
-    return next((text.encode() for text in results), None)
+    results = openai_chat.make_dialect_reader()(body).results
+    return next((each.text.encode() for each in results if each.call_id == call_id), None)
 
 
 def check_sham_changes_nothing(live: LiveRuns) -> SelftestCheck:

@@ -23,6 +23,7 @@ from tests.support.agents.third_party_agents import (
     Workplace,
     workplace,
 )
+from tests.support.request_readings import read_tool_results
 from tests.support.servers.provider_log import (
     asks,
     folds_the_retry,
@@ -188,7 +189,7 @@ def stays_told(faulted: Tape, injection: Injection) -> None:
         for body, texts in ((exchange.forwarded.body, told), (exchange.request.body, held)):
             found = (
                 each
-                for each in dialect.read_tool_results(body)
+                for each in read_tool_results(dialect, body)
                 if each.call_id == injection.call_id
             )
             texts += [each.text.encode() for each in found]

@@ -15,6 +15,7 @@ from tests.support.practice_shop import (
     Shop,
     shop,
 )
+from tests.support.request_readings import read_tool_results
 from traces.dialects import openai_chat
 from traces.tape import read_tape
 
@@ -81,7 +82,7 @@ def test_a_lie_about_a_local_command_reaches_the_model_and_stays_told(world: Sho
         found.text.encode()
         for x in faulted.exchanges
         if x.seq >= injection.seq and x.request.url.endswith("completions")
-        for found in openai_chat.read_tool_results(x.forwarded.body)
+        for found in read_tool_results(openai_chat, x.forwarded.body)
         if found.call_id == injection.call_id
     ]
     assert len(told) >= 3
@@ -90,7 +91,7 @@ def test_a_lie_about_a_local_command_reaches_the_model_and_stays_told(world: Sho
         found.text.encode()
         for x in faulted.exchanges
         if x.seq >= injection.seq and x.request.url.endswith("completions")
-        for found in openai_chat.read_tool_results(x.request.body)
+        for found in read_tool_results(openai_chat, x.request.body)
         if found.call_id == injection.call_id
     ]
     assert set(held) == {injection.original}

@@ -25,7 +25,6 @@ from traces.dialects.request_reader import (
     RequestItem,
     RequestReader,
     has_wire_id,
-    replace_matching_results,
 )
 from traces.dialects.types import ChatMessage, ModelAnswer, TokenUsage, ToolCall, ToolResult
 from traces.lazy_dataclass import dataclass
@@ -109,16 +108,6 @@ def _read_error_flag(block: dict[str, object]) -> bool | None:
     return flag if isinstance(flag, bool) else None
 
 
-def read_messages(body: bytes) -> tuple[ChatMessage, ...]:
-    """Return the conversation in the request, `system` first; empty if the body is invalid."""
-    return make_dialect_reader()(body).messages
-
-
-def read_tool_results(body: bytes) -> tuple[ToolResult, ...]:
-    """Return the tool results in the request, in order; an absent content is empty."""
-    return make_dialect_reader()(body).results
-
-
 def _is_tool_result(block: dict[str, object]) -> bool:
     return block.get("type") == "tool_result"
 
@@ -182,11 +171,6 @@ def _set_error_flag(body: bytes, block: dict[bytes, json_access.Span]) -> Iterat
     elif json_access.read_member_value(body, block, b"is_error") is not True:
         start, stop = block[b"is_error"]
         yield BodyEdit(start=start, stop=stop, data=b"true")
-
-
-def replace_call_results(body: bytes, call_id: str, text: str) -> tuple[BodyEdit, ...]:
-    """Apply `replace_result` to every message with a result of the call."""
-    return replace_matching_results(replace_result, body, read_tool_results(body), call_id, text)
 
 
 def _replace_block_content(

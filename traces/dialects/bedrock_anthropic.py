@@ -35,11 +35,8 @@ def can_read_request(request: Request) -> bool:
 
 read_model_name = anthropic_messages.read_model_name
 make_dialect_reader = anthropic_messages.make_dialect_reader
-read_messages = anthropic_messages.read_messages
-read_tool_results = anthropic_messages.read_tool_results
 replace_result = anthropic_messages.replace_result
 mark_result_failed = anthropic_messages.mark_result_failed
-replace_call_results = anthropic_messages.replace_call_results
 
 
 def parse_model_answer(headers: Headers, body: bytes) -> ModelAnswer | None:

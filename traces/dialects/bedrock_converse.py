@@ -29,7 +29,6 @@ from traces.dialects.request_reader import (
     RequestItem,
     RequestReader,
     has_wire_id,
-    replace_matching_results,
 )
 from traces.dialects.types import ChatMessage, ModelAnswer, TokenUsage, ToolCall, ToolResult
 from traces.model import BodyEdit, Chunk, Headers, Request
@@ -118,16 +117,6 @@ def _read_error_flag(result: JsonObject) -> bool | None:
     return {"error": True, "success": False}.get(str(result.get("status")))
 
 
-def read_messages(body: bytes) -> tuple[ChatMessage, ...]:
-    """Return the conversation in the request, `system` first; empty if the body is invalid."""
-    return make_dialect_reader()(body).messages
-
-
-def read_tool_results(body: bytes) -> tuple[ToolResult, ...]:
-    """Return the tool results in the request, in order."""
-    return make_dialect_reader()(body).results
-
-
 def _find_result_members(
     body: bytes, result: ToolResult
 ) -> Iterator[dict[bytes, json_access.Span]]:
@@ -188,11 +177,6 @@ def mark_result_failed(body: bytes, result: ToolResult) -> tuple[BodyEdit, ...]:
             _, end = members[b"toolUseId"]
             edits.append(BodyEdit(start=end, stop=end, data=b', "status": "error"'))
     return tuple(edits)
-
-
-def replace_call_results(body: bytes, call_id: str, text: str) -> tuple[BodyEdit, ...]:
-    """Apply `replace_result` to every message with a result of the call."""
-    return replace_matching_results(replace_result, body, read_tool_results(body), call_id, text)
 
 
 def parse_model_answer(headers: Headers, body: bytes) -> ModelAnswer | None:

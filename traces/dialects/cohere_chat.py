@@ -16,7 +16,7 @@ import orjson
 from traces.bodies import json_offsets, sse
 from traces.bodies.content_encoding import decode_content, read_content
 from traces.dialects import json_access, openai_chat
-from traces.dialects.request_reader import RequestItem, RequestReader, replace_matching_results
+from traces.dialects.request_reader import RequestItem, RequestReader
 from traces.dialects.types import ChatMessage, ModelAnswer, TokenUsage, ToolCall, ToolResult
 from traces.model import BodyEdit, Chunk, Headers, Request
 
@@ -73,16 +73,6 @@ def make_dialect_reader() -> RequestReader:
     return RequestReader(MESSAGES_KEY, _read_cohere_item)
 
 
-def read_messages(body: bytes) -> tuple[ChatMessage, ...]:
-    """Return the conversation in the request; empty if the body is invalid."""
-    return make_dialect_reader()(body).messages
-
-
-def read_tool_results(body: bytes) -> tuple[ToolResult, ...]:
-    """Return the tool results in the request, in order, with offsets in an identity-coded body."""
-    return make_dialect_reader()(body).results
-
-
 def replace_result(body: bytes, result: ToolResult, text: str) -> tuple[BodyEdit, ...]:
     """Return the edits that replace a result by `text`; none if it is already that text.
 
@@ -98,11 +88,6 @@ def replace_result(body: bytes, result: ToolResult, text: str) -> tuple[BodyEdit
 
 
 mark_result_failed = openai_chat.mark_result_failed
-
-
-def replace_call_results(body: bytes, call_id: str, text: str) -> tuple[BodyEdit, ...]:
-    """Apply `replace_result` to every message with a result of the call."""
-    return replace_matching_results(replace_result, body, read_tool_results(body), call_id, text)
 
 
 def parse_model_answer(headers: Headers, body: bytes) -> ModelAnswer | None:

@@ -25,7 +25,6 @@ from traces.bodies import json_offsets, sse
 from traces.bodies.canonical_json import hash_json_value
 from traces.bodies.content_encoding import decode_content, read_content
 from traces.dialects import json_access
-from traces.dialects.request_reader import replace_matching_results
 from traces.dialects.types import (
     ChatMessage,
     ModelAnswer,
@@ -210,16 +209,6 @@ def make_dialect_reader() -> UnnamedCallReader:
     return UnnamedCallReader(MESSAGES_KEY, _read_gemini_content, _read_system_instruction)
 
 
-def read_messages(body: bytes) -> tuple[ChatMessage, ...]:
-    """Return the conversation in the request, the system instruction first."""
-    return make_dialect_reader()(body).messages
-
-
-def read_tool_results(body: bytes) -> tuple[ToolResult, ...]:
-    """Return the results in the request, in order; each is the object of its `functionResponse`."""
-    return make_dialect_reader()(body).results
-
-
 def replace_result(body: bytes, result: ToolResult, text: str) -> tuple[BodyEdit, ...]:
     """Return the edits that replace a result by `text`; none if it is already that text.
 
@@ -270,11 +259,6 @@ def mark_result_failed(body: bytes, result: ToolResult) -> tuple[BodyEdit, ...]:
         BodyEdit(start=start, stop=start, data=b'{"error": '),
         BodyEdit(start=stop, stop=stop, data=b"}"),
     )
-
-
-def replace_call_results(body: bytes, call_id: str, text: str) -> tuple[BodyEdit, ...]:
-    """Apply `replace_result` to every result of the call."""
-    return replace_matching_results(replace_result, body, read_tool_results(body), call_id, text)
 
 
 def parse_model_answer(headers: Headers, body: bytes) -> ModelAnswer | None:

@@ -19,7 +19,6 @@ from traces.bodies import json_offsets
 from traces.bodies.content_encoding import read_content
 from traces.bodies.incremental_json import IncrementalListReader
 from traces.dialects import json_access, openai_chat
-from traces.dialects.request_reader import replace_matching_results
 from traces.dialects.types import ChatMessage, ModelAnswer, ModelRequest, ToolCall, ToolResult
 from traces.lazy_dataclass import dataclass
 from traces.lazy_pattern import compile_lazily
@@ -167,16 +166,6 @@ def make_dialect_reader() -> _MiniSweAgentRequestReader:
     return _MiniSweAgentRequestReader()
 
 
-def read_messages(body: bytes) -> tuple[ChatMessage, ...]:
-    """Return the conversation in the request; a result has role `tool`."""
-    return make_dialect_reader()(body).messages
-
-
-def read_tool_results(body: bytes) -> tuple[ToolResult, ...]:
-    """Return the result of each call, in order; an error if its return code is not 0."""
-    return make_dialect_reader()(body).results
-
-
 def replace_result(body: bytes, result: ToolResult, text: str) -> tuple[BodyEdit, ...]:
     """Return the edits that replace a result by `text`; none if it is already that text."""
     return openai_chat.replace_result(body, result, text)
@@ -185,11 +174,6 @@ def replace_result(body: bytes, result: ToolResult, text: str) -> tuple[BodyEdit
 def mark_result_failed(body: bytes, result: ToolResult) -> tuple[BodyEdit, ...]:
     """Return no edits: the dialect has no error flag."""
     return ()
-
-
-def replace_call_results(body: bytes, call_id: str, text: str) -> tuple[BodyEdit, ...]:
-    """Apply `replace_result` to every message that follows the call."""
-    return replace_matching_results(replace_result, body, read_tool_results(body), call_id, text)
 
 
 def parse_model_answer(headers: Headers, body: bytes) -> ModelAnswer | None:

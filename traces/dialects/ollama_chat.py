@@ -19,8 +19,7 @@ from traces.bodies import json_offsets
 from traces.bodies.canonical_json import hash_json_value
 from traces.bodies.content_encoding import decode_content, read_content
 from traces.dialects import json_access, openai_chat
-from traces.dialects.request_reader import replace_matching_results
-from traces.dialects.types import ChatMessage, ModelAnswer, TokenUsage, ToolCall, ToolResult
+from traces.dialects.types import ChatMessage, ModelAnswer, TokenUsage, ToolCall
 from traces.dialects.unnamed_calls import (
     AskedCall,
     CallItem,
@@ -28,7 +27,7 @@ from traces.dialects.unnamed_calls import (
     UnnamedCallReader,
     derive_call_id,
 )
-from traces.model import BodyEdit, Chunk, Headers, Request
+from traces.model import Chunk, Headers, Request
 
 NAME = "ollama_chat"
 MESSAGES_KEY = "messages"
@@ -89,23 +88,8 @@ def make_dialect_reader() -> UnnamedCallReader:
     return UnnamedCallReader(MESSAGES_KEY, _read_ollama_message, lambda _: ())
 
 
-def read_messages(body: bytes) -> tuple[ChatMessage, ...]:
-    """Return the conversation in the request; empty if the body is invalid."""
-    return make_dialect_reader()(body).messages
-
-
-def read_tool_results(body: bytes) -> tuple[ToolResult, ...]:
-    """Return the tool results in the request, in order, with offsets in an identity-coded body."""
-    return make_dialect_reader()(body).results
-
-
 replace_result = openai_chat.replace_result
 mark_result_failed = openai_chat.mark_result_failed
-
-
-def replace_call_results(body: bytes, call_id: str, text: str) -> tuple[BodyEdit, ...]:
-    """Apply `replace_result` to every message with a result of the call."""
-    return replace_matching_results(replace_result, body, read_tool_results(body), call_id, text)
 
 
 def parse_model_answer(headers: Headers, body: bytes) -> ModelAnswer | None:

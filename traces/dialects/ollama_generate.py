@@ -53,27 +53,12 @@ def make_dialect_reader() -> RequestReader:
     return RequestReader(MESSAGES_KEY, _read_no_item, _read_texts)
 
 
-def read_messages(body: bytes) -> tuple[ChatMessage, ...]:
-    """Return the system prompt and the prompt; empty if the body is invalid."""
-    return make_dialect_reader()(body).messages
-
-
-def read_tool_results(body: bytes) -> tuple[ToolResult, ...]:
-    """Return no results: there are no calls."""
-    return ()
-
-
 def replace_result(body: bytes, result: ToolResult, text: str) -> tuple[BodyEdit, ...]:
     """Return no edits: there are no results."""
     return ()
 
 
 mark_result_failed = ollama_chat.mark_result_failed
-
-
-def replace_call_results(body: bytes, call_id: str, text: str) -> tuple[BodyEdit, ...]:
-    """Return no edits: there are no results."""
-    return ()
 
 
 def parse_model_answer(headers: Headers, body: bytes) -> ModelAnswer | None:

@@ -38,7 +38,6 @@ from traces.dialects.request_reader import (
     RequestContext,
     RequestItem,
     RequestReader,
-    replace_matching_results,
 )
 from traces.dialects.types import (
     ChatMessage,
@@ -130,11 +129,6 @@ def _read_responses_item(item: dict[str, object]) -> RequestItem:
     return RequestItem(message=_to_item_message(item), results=(result,))
 
 
-def read_messages(body: bytes) -> tuple[ChatMessage, ...]:
-    """Return the conversation in the request, `instructions` first, one message per item."""
-    return make_dialect_reader()(body).messages
-
-
 def _to_item_message(item: dict[str, object]) -> ChatMessage:
     kind = json_access.to_optional_string(item.get("type")) or "message"
     role = "tool" if kind in _OUTPUTS else "assistant"
@@ -174,11 +168,6 @@ def _join_plain_parts(content: object) -> object:
     return content
 
 
-def read_tool_results(body: bytes) -> tuple[ToolResult, ...]:
-    """Return the tool results in the request, in order, with offsets in an identity-coded body."""
-    return make_dialect_reader()(body).results
-
-
 def _is_failed_patch(item: dict[str, object]) -> bool | None:
     """Return the error flag, which only a patch has: elsewhere `status` is about completeness."""
     if item.get("type") != "apply_patch_call_output":
@@ -206,11 +195,6 @@ def replace_result(body: bytes, result: ToolResult, text: str) -> tuple[BodyEdit
 def mark_result_failed(body: bytes, result: ToolResult) -> tuple[BodyEdit, ...]:
     """Return no edits: the dialect has no error flag."""
     return ()
-
-
-def replace_call_results(body: bytes, call_id: str, text: str) -> tuple[BodyEdit, ...]:
-    """Apply `replace_result` to every item with a result of the call."""
-    return replace_matching_results(replace_result, body, read_tool_results(body), call_id, text)
 
 
 def _insert_text_part(body: bytes, output: json_access.Span, text: str) -> BodyEdit:

@@ -8,10 +8,8 @@ from traces.bodies.incremental_json import IncrementalListReader
 from traces.dialects import json_access
 from traces.dialects.types import ChatMessage, ConversationLink, ModelRequest, ToolResult
 from traces.lazy_dataclass import dataclass
-from traces.model import BodyEdit
 
 type JsonObject = dict[str, object]
-type ReplaceResult = Callable[[bytes, ToolResult, str], tuple[BodyEdit, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,13 +119,3 @@ def _strip_number(id: str, seen: Counter[str]) -> str:
     """Return an id without the number of an earlier pass."""
     name, mark, number = id.rpartition("#")
     return name if mark and name in seen and number.isdecimal() else id
-
-
-def replace_matching_results(
-    put: ReplaceResult, body: bytes, results: Iterable[ToolResult], call_id: str, text: str
-) -> tuple[BodyEdit, ...]:
-    """Return the edits that replace each of these results of that call by `text`."""
-    edits = (
-        each for result in results if result.call_id == call_id for each in put(body, result, text)
-    )
-    return tuple(dict.fromkeys(edits))

@@ -14,7 +14,6 @@ from dataclasses import replace as changed
 from traces.bodies.content_encoding import read_content
 from traces.bodies.incremental_json import IncrementalListReader
 from traces.dialects import json_access, openai_chat
-from traces.dialects.request_reader import replace_matching_results
 from traces.dialects.types import ChatMessage, ModelAnswer, ModelRequest, ToolResult
 from traces.lazy_dataclass import dataclass
 from traces.model import BodyEdit, Chunk, Headers, Request
@@ -119,16 +118,6 @@ def make_dialect_reader() -> _SmolagentsRequestReader:
     return _SmolagentsRequestReader()
 
 
-def read_messages(body: bytes) -> tuple[ChatMessage, ...]:
-    """Return the conversation in the request; an observation has role `tool`."""
-    return make_dialect_reader()(body).messages
-
-
-def read_tool_results(body: bytes) -> tuple[ToolResult, ...]:
-    """Return the observation of each call that was made alone."""
-    return make_dialect_reader()(body).results
-
-
 def replace_result(body: bytes, result: ToolResult, text: str) -> tuple[BodyEdit, ...]:
     """Return the edits that replace an observation by `text`; none if it is already that text."""
     prefixed = changed(result, text=OBSERVED + result.text)
@@ -138,11 +127,6 @@ def replace_result(body: bytes, result: ToolResult, text: str) -> tuple[BodyEdit
 def mark_result_failed(body: bytes, result: ToolResult) -> tuple[BodyEdit, ...]:
     """Return no edits: the form has no error flag."""
     return ()
-
-
-def replace_call_results(body: bytes, call_id: str, text: str) -> tuple[BodyEdit, ...]:
-    """Apply `replace_result` to every message with an observation of the call."""
-    return replace_matching_results(replace_result, body, read_tool_results(body), call_id, text)
 
 
 def parse_model_answer(headers: Headers, body: bytes) -> ModelAnswer | None:

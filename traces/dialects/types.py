@@ -117,18 +117,6 @@ class DialectLens(Protocol):
         """Return the requested model."""
         ...
 
-    def read_messages(self, body: bytes) -> tuple[ChatMessage, ...]:
-        """Return the conversation so far, oldest first."""
-        ...
-
-    def read_tool_results(self, body: bytes) -> tuple[ToolResult, ...]:
-        """Return the tool results in the request, in order; offsets fit an identity-coded body."""
-        ...
-
-    def replace_call_results(self, body: bytes, call_id: str, text: str) -> tuple[BodyEdit, ...]:
-        """Return the edits that replace the results of a call by `text`; none if already equal."""
-        ...
-
     def make_dialect_reader(self) -> Callable[[bytes], ModelRequest]:
         """Return a reader for successive request bodies, which parses only the new part of each."""
         ...

@@ -21,6 +21,7 @@ from tests.support.practice_shop import (
     Shop,
     shop,
 )
+from tests.support.request_readings import read_tool_results
 from tests.support.servers.replay_server_thread import eventually
 from tests.support.stores.scripted_runs import (
     ORDER,
@@ -191,8 +192,8 @@ def test_a_local_tool_that_says_something_else_is_pinned_or_has_left_the_recordi
     assert calls == [{"tool": "Bash", "listing": True}]
     *_, newest = sorted((place.folder / ".stumble" / "tapes").glob("*.tape"), key=os.path.getmtime)
     tape = read_tape(newest)
-    told = [openai_chat.read_tool_results(x.forwarded.body)[0].text for x in tape.exchanges[1:]]
-    true = [openai_chat.read_tool_results(x.request.body)[0].text for x in tape.exchanges[1:]]
+    told = [read_tool_results(openai_chat, x.forwarded.body)[0].text for x in tape.exchanges[1:]]
+    true = [read_tool_results(openai_chat, x.request.body)[0].text for x in tape.exchanges[1:]]
     assert len(set(told)) == len(set(true)) == 1
     assert told[0] != true[0]
     shown = opened.stumble("show", str(newest), "--exchanges").out

@@ -27,6 +27,7 @@ from stumble.runs.session import ReplaySession, open_replay_session
 from stumble.runs.types import Hosts, RecordPlan, RunResult
 from stumble.store.judged_rows import build_tables_by_run
 from stumble.user_data.paths import new_trajectory_id
+from tests.support.request_readings import read_tool_results
 from tests.support.servers.byte_relay import (
     Overheard,
     Overhearing,
@@ -178,7 +179,7 @@ class Stage:
 
 def results(body: bytes) -> dict[str, bytes]:
     """Return the result of each call in a model request."""
-    return {each.call_id: each.text.encode() for each in openai_chat.read_tool_results(body)}
+    return {each.call_id: each.text.encode() for each in read_tool_results(openai_chat, body)}
 
 
 def _model(heard: list[bytes]) -> web.Application:

@@ -17,6 +17,7 @@ from faults.targeting.site import select_site
 from replay.fork_state import Fork
 from replay.player import PlaybackOptions, TapePlayer
 from replay.result_pinning import ResultPinning, find_pinnable_uses
+from tests.support.request_readings import read_tool_results
 from tests.unit.replay.test_replay_lanes import Talk, call, moved
 from traces.conversation.derived_steps import derive_tape_steps
 from traces.conversation.tracker import ConversationTap
@@ -100,7 +101,7 @@ def forked(
 
 def results(x: Exchange) -> list[str]:
     """What the model is told."""
-    return [result.text for result in openai_chat.read_tool_results(x.forwarded.body)]
+    return [result.text for result in read_tool_results(openai_chat, x.forwarded.body)]
 
 
 def test_a_result_that_drifted_is_told_as_it_was_and_counted_once(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from faults.judging.consumption import decide_consumption
 from faults.specs.spec_check import bind_operator
 from faults.targeting.bound_fault import BoundFault, bind_without_recording
 from faults.targeting.site import InjectionSite, select_site
+from tests.support.request_readings import read_tool_results
 from traces.conversation.derived_steps import derive_steps
 from traces.conversation.tracker import ConversationTap
 from traces.dialects import anthropic_messages, openai_chat
@@ -130,9 +131,9 @@ def test_a_local_result_is_rewritten_in_every_later_request_with_the_same_bytes(
     assert (injection.place, injection.side) == ("model-boundary", "request")
     assert len(asked) == 2
     for x in asked:
-        (result, *_) = openai_chat.read_tool_results(x.forwarded.body)
+        (result, *_) = read_tool_results(openai_chat, x.forwarded.body)
         assert result.text.encode() == injection.mutated
-        assert openai_chat.read_tool_results(x.request.body)[0].text == RESULT
+        assert read_tool_results(openai_chat, x.request.body)[0].text == RESULT
     assert nemesis.fired == 1
 
 
@@ -154,7 +155,7 @@ def asks_twice(said: str, call: Fault) -> tuple[list[list[str]], list[Injection]
     agent.model(told)
     bodies = [x.forwarded.body for x in agent.seen]
     return [
-        [each.text for each in openai_chat.read_tool_results(body)] for body in bodies
+        [each.text for each in read_tool_results(openai_chat, body)] for body in bodies
     ], injections
 
 
@@ -180,7 +181,7 @@ def test_half_a_character_at_the_end_of_a_result_is_no_reason_to_break_down() ->
 def test_a_status_at_the_model_boundary_is_the_text_a_client_would_show() -> None:
     agent, (injection,), _ = struck(fault("http_status", at="model-boundary", params={"code": 500}))
 
-    (result, *_) = openai_chat.read_tool_results(agent.seen[2].forwarded.body)
+    (result, *_) = read_tool_results(openai_chat, agent.seen[2].forwarded.body)
     assert result.text.startswith("HTTP 500: {")
     assert injection.rendered
     assert injection.error_channel == "text"
@@ -288,7 +289,7 @@ def test_an_error_of_a_tool_is_marked_as_one_where_the_dialect_has_a_mark(
         told = agent.exchange(url, {"model": "m", "max_tokens": 9, "messages": asked}, said)
     first, second = [x.forwarded.body for x in agent.seen[1:]]
     assert first == second
-    (struck,) = anthropic_messages.read_tool_results(told.forwarded.body)
+    (struck,) = read_tool_results(anthropic_messages, told.forwarded.body)
     assert struck.text.startswith("Error: " if name == "tool_error" else "HTTP 503: ")
     marked = name == "tool_error"
     assert struck.is_error is (True if marked else None)

@@ -9,6 +9,7 @@ from faults.judging.consumption import decide_consumption
 from faults.specs.spec_check import bind_operator
 from faults.targeting.bound_fault import BoundFault
 from faults.targeting.site import select_site
+from tests.support.request_readings import read_tool_results
 from tests.support.stores.conversation_turns import (
     ORDER,
     RATE,
@@ -62,7 +63,7 @@ def test_a_struck_result_is_struck_in_every_turn_that_says_it(again: bool) -> No
     said = [
         each.text.encode()
         for exchange in out
-        for each in openai_responses.read_tool_results(exchange.forwarded.body)
+        for each in read_tool_results(openai_responses, exchange.forwarded.body)
         if each.call_id == "c1"
     ]
     assert said == [injection.mutated] * (2 if again else 1)

@@ -21,6 +21,7 @@ from faults.specs.spec_check import bind_operator
 from faults.targeting.bound_fault import BoundFault
 from faults.targeting.observations import observe_recording
 from faults.targeting.site import select_site
+from tests.support.request_readings import read_tool_results
 from traces.conversation.derived_steps import derive_steps
 from traces.conversation.tracker import ConversationTap
 from traces.dialects import mcp, openai_chat
@@ -144,8 +145,8 @@ def test_a_strike_is_what_the_model_is_told_and_what_the_record_says(
         channel = "text"
     assert injection.error_channel == channel
 
-    last = openai_chat.read_tool_results(run.exchanges[-1].forwarded.body)
-    clean = openai_chat.read_tool_results(CLEAN[place][-1].request.body)
+    last = read_tool_results(openai_chat, run.exchanges[-1].forwarded.body)
+    clean = read_tool_results(openai_chat, CLEAN[place][-1].request.body)
     differing = [
         told.call_id for told, was in zip(last, clean, strict=True) if told.text != was.text
     ]

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.support.request_readings import read_tool_results, replace_call_results
 from traces.conversation.derived_steps import derive_steps
 from traces.dialects import find_dialect, openai_chat
 from traces.model import Chunk, Exchange, Request, Response
@@ -131,9 +132,9 @@ def test_a_fault_reaches_each_of_the_equal_calls(wire: Wire) -> None:
     request = exchange(1, path, second, answer).request
     lens = find_dialect(request)
     assert lens is not None
-    results = lens.read_tool_results(request.body)
+    results = read_tool_results(lens, request.body)
     for place, result in enumerate(results):
-        edits = lens.replace_call_results(request.body, result.call_id, '{"value": "changed"}')
+        edits = replace_call_results(lens, request.body, result.call_id, '{"value": "changed"}')
         assert edits
         assert all(result.start <= edit.start <= edit.stop <= result.stop for edit in edits), place
 

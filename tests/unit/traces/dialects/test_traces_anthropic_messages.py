@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.request_readings import read_messages, read_tool_results, replace_call_results
 from tests.support.stores.third_party_recordings import (
     cassettes,
     flows,
@@ -79,8 +80,8 @@ def test_law_a_result_replaced_by_its_own_text_changes_no_byte(
 ) -> None:
     results = [result(f"t{number}", content) for number, content in enumerate(contents)]
     body = body_with(*results, ascii=ascii, indent=None if ascii else 1)
-    for found in anthropic_messages.read_tool_results(body):
-        assert anthropic_messages.replace_call_results(body, found.call_id, found.text) == ()
+    for found in read_tool_results(anthropic_messages, body):
+        assert replace_call_results(anthropic_messages, body, found.call_id, found.text) == ()
 
 
 @given(texts | parts, texts, st.booleans())
@@ -88,9 +89,9 @@ def test_a_replaced_result_reads_back_and_the_rest_stands_as_it_stood(
     was: str | list[Part], now: str, ascii: bool
 ) -> None:
     body = body_with(result("a", was), result("b", "keep"), ascii=ascii)
-    after = apply_body_edits(body, anthropic_messages.replace_call_results(body, "a", now))
+    after = apply_body_edits(body, replace_call_results(anthropic_messages, body, "a", now))
 
-    assert [found.text for found in anthropic_messages.read_tool_results(after)] == [now, "keep"]
+    assert [found.text for found in read_tool_results(anthropic_messages, after)] == [now, "keep"]
     at = body.index(b'"tool_use_id": "a"')
     assert after[:at] == body[:at]
     assert after.endswith(body[body.index(b'"tool_use_id": "b"') :])
@@ -106,11 +107,12 @@ def test_a_replaced_result_reads_back_and_the_rest_stands_as_it_stood(
 def test_a_result_without_content_can_be_given_one() -> None:
     silent: dict[str, object] = {"type": "tool_result", "tool_use_id": "a", "is_error": True}
     body = body_with(silent)
-    (found,) = anthropic_messages.read_tool_results(body)
+    (found,) = read_tool_results(anthropic_messages, body)
     assert (found.text, found.is_error) == ("", True)
 
-    (now,) = anthropic_messages.read_tool_results(
-        apply_body_edits(body, anthropic_messages.replace_call_results(body, "a", "x"))
+    (now,) = read_tool_results(
+        anthropic_messages,
+        apply_body_edits(body, replace_call_results(anthropic_messages, body, "a", "x")),
     )
     assert (now.text, now.is_error) == ("x", True)
 
@@ -119,7 +121,7 @@ def test_a_list_of_blocks_keeps_its_shape_without_empty_blocks() -> None:
     blocks = [{"type": "text", "text": "one"}, {"type": "image"}, {"type": "text", "text": "two"}]
     body = body_with(result("a", blocks))
     after = json.loads(
-        apply_body_edits(body, anthropic_messages.replace_call_results(body, "a", "three"))
+        apply_body_edits(body, replace_call_results(anthropic_messages, body, "a", "three"))
     )
     assert after["messages"][1]["content"][0]["content"] == [
         {"type": "text", "text": "three"},
@@ -129,7 +131,7 @@ def test_a_list_of_blocks_keeps_its_shape_without_empty_blocks() -> None:
 
 @pytest.mark.parametrize(("more", "flag"), [({"is_error": True}, True), ({}, None)])
 def test_the_flag_is_what_the_client_said(more: dict[str, object], flag: bool | None) -> None:
-    (found,) = anthropic_messages.read_tool_results(body_with(result("a", "no such file", **more)))
+    (found,) = read_tool_results(anthropic_messages, body_with(result("a", "no such file", **more)))
     assert found.is_error is flag
 
 
@@ -144,7 +146,7 @@ def test_a_message_says_the_same_wherever_the_cache_is_marked() -> None:
         {"role": "user", "content": [result("a", "x")]},
     ]
     one, two = (
-        anthropic_messages.read_messages(json.dumps({"system": "s", "messages": each}).encode())
+        read_messages(anthropic_messages, json.dumps({"system": "s", "messages": each}).encode())
         for each in (marked, plain)
     )
     assert [message.role for message in one] == ["system", "user", "tool"]
@@ -158,7 +160,7 @@ def test_thoughts_are_no_text_and_make_a_message_another() -> None:
         json.dumps({"messages": [{"role": "assistant", "content": blocks}]}).encode()
         for blocks in ([thought, said], [said])
     )
-    (with_thought,), (without,) = map(anthropic_messages.read_messages, bodies)
+    (with_thought,), (without,) = (read_messages(anthropic_messages, body) for body in bodies)
     assert with_thought.content == without.content == "yes"
     assert with_thought.address != without.address
 
@@ -244,10 +246,10 @@ def test_real_recordings_are_read(shared: Path) -> None:
         assert said.message or said.calls or said.finish == "compaction", path.name
         seen, calls = seen + 1, calls + len(said.calls)
         streamed += answer.body.startswith(b"event:")
-        for found in anthropic_messages.read_tool_results(exchange.request.body):
+        for found in read_tool_results(anthropic_messages, exchange.request.body):
             assert (
-                anthropic_messages.replace_call_results(
-                    exchange.request.body, found.call_id, found.text
+                replace_call_results(
+                    anthropic_messages, exchange.request.body, found.call_id, found.text
                 )
                 == ()
             )

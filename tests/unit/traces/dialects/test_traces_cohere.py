@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.support.request_readings import read_tool_results, replace_call_results
 from traces.dialects import cohere_chat
 from traces.dialects.errors.cohere_errors import make_stream_error
 from traces.dialects.types import ModelAnswer, ToolCall
@@ -84,9 +85,9 @@ def test_a_stream_that_ends_with_an_error_has_no_finish() -> None:
 def test_a_result_in_each_form_is_read_and_replaced(content: object, text: str) -> None:
     told = {"role": "tool", "tool_call_id": "get_1", "content": content}
     body = json.dumps({"model": "command-a", "messages": [told, {**told, "tool_call_id": "z"}]})
-    first, second = cohere_chat.read_tool_results(body.encode())
+    first, second = read_tool_results(cohere_chat, body.encode())
     assert (first.call_id, first.text, second.text) == ("get_1", text, text)
-    assert cohere_chat.replace_call_results(body.encode(), "get_1", text) == ()
-    edits = cohere_chat.replace_call_results(body.encode(), "get_1", "-3 °C")
+    assert replace_call_results(cohere_chat, body.encode(), "get_1", text) == ()
+    edits = replace_call_results(cohere_chat, body.encode(), "get_1", "-3 °C")
     changed = apply_body_edits(body.encode(), edits)
-    assert [each.text for each in cohere_chat.read_tool_results(changed)] == ["-3 °C", text]
+    assert [each.text for each in read_tool_results(cohere_chat, changed)] == ["-3 °C", text]

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.request_readings import read_messages, read_tool_results, replace_call_results
 from traces.bodies.aws_event_stream import edit_shown_stream, show_as_sse
 from traces.dialects import (
     LENSES,
@@ -184,10 +185,10 @@ def test_no_lens_raises_on_an_odd_request(dialect: DialectLens) -> None:
     whole = json.dumps(BODIES[dialect.NAME]).encode()
     for body in (*bodies, *(whole[:cut] for cut in range(len(whole)))):
         dialect.read_model_name(body)
-        dialect.read_messages(body)
-        for found in dialect.read_tool_results(body):
-            dialect.replace_call_results(body, found.call_id, found.text)
-            dialect.replace_call_results(body, found.call_id, "another")
+        read_messages(dialect, body)
+        for found in read_tool_results(dialect, body):
+            replace_call_results(dialect, body, found.call_id, found.text)
+            replace_call_results(dialect, body, found.call_id, "another")
 
 
 @pytest.mark.gate

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.request_readings import read_messages, read_tool_results, replace_call_results
 from traces.conversation.derived_steps import derive_steps
 from traces.dialects import find_dialect, gemini
 from traces.dialects.errors import is_streaming_request
@@ -56,13 +57,13 @@ def test_a_conversation_with_its_instruction_first() -> None:
         [GO, asks(("ls", {"path": "/"})), user(returns("ls", {"output": "a\nb"}))],
         systemInstruction={"parts": [{"text": "be brief"}]},
     )
-    said = [(message.role, message.content) for message in gemini.read_messages(body)]
+    said = [(message.role, message.content) for message in read_messages(gemini, body)]
     assert said == [("system", "be brief"), ("user", "go"), ("assistant", ""), ("tool", "a\nb")]
 
 
 def test_a_result_is_known_by_its_id() -> None:
     body = body_of([GO, asks(("ls", {}), id="c7"), user(returns("ls", {"error": "no"}, id="c7"))])
-    (result,) = gemini.read_tool_results(body)
+    (result,) = read_tool_results(gemini, body)
     assert (result.call_id, result.text, result.is_error) == ("c7", "no", True)
 
 
@@ -73,23 +74,23 @@ def test_what_litellm_writes_is_read_and_replaced() -> None:
     }
     result: Part = {"function_response": {"name": "ls", "response": {"content": "a b"}}}
     body = body_of([GO, call, user(result)], system_instruction={"parts": [{"text": "be brief"}]})
-    said = [(message.role, message.content) for message in gemini.read_messages(body)]
+    said = [(message.role, message.content) for message in read_messages(gemini, body)]
     assert said == [("system", "be brief"), ("user", "go"), ("assistant", ""), ("tool", "a b")]
     asked = gemini.parse_model_answer(
         (), json.dumps({"candidates": [{"content": asks(("ls", {"path": "/"}))}]}).encode()
     )
     assert asked is not None
-    (found,) = gemini.read_tool_results(body)
+    (found,) = read_tool_results(gemini, body)
     assert (found.call_id, found.text, found.is_error) == (asked.calls[0].id, "a b", None)
     bent = json.loads(
-        apply_body_edits(body, gemini.replace_call_results(body, found.call_id, "a c"))
+        apply_body_edits(body, replace_call_results(gemini, body, found.call_id, "a c"))
     )
     assert bent["contents"][2]["parts"][0]["function_response"]["response"] == {"content": "a c"}
 
 
 def test_a_result_may_have_the_role_function_and_an_error_that_is_none() -> None:
     said: Said = {"role": "function", "parts": [returns("ls", {"output": "a", "error": None})]}
-    (result,) = gemini.read_tool_results(body_of([GO, asks(("ls", {})), said]))
+    (result,) = read_tool_results(gemini, body_of([GO, asks(("ls", {})), said]))
     assert (result.is_error, json.loads(result.text)["output"]) == (False, "a")
 
 
@@ -106,7 +107,7 @@ def test_without_ids_a_result_belongs_to_the_next_call_of_that_name() -> None:
             user(returns("get", {"output": "3"})),
         ]
     )
-    put, first, second, third = gemini.read_tool_results(body)
+    put, first, second, third = read_tool_results(gemini, body)
     asked = gemini.parse_model_answer((), json.dumps({"candidates": [{"content": again}]}).encode())
     assert asked is not None
     assert asked.calls[0].id == first.call_id
@@ -134,32 +135,32 @@ def test_a_story_joins_calls_that_have_no_ids() -> None:
 @given(texts, texts)
 def test_a_replaced_result_touches_no_other_byte(was: str, now: str) -> None:
     body = body_of([GO, asks(("get", {})), user(returns("get", {"output": was}), {"text": "and"})])
-    (result,) = gemini.read_tool_results(body)
-    assert apply_body_edits(body, gemini.replace_call_results(body, result.call_id, was)) == body
-    bent = apply_body_edits(body, gemini.replace_call_results(body, result.call_id, now))
-    assert gemini.read_tool_results(bent)[0].text == now
-    (back,) = gemini.read_tool_results(bent)
-    assert apply_body_edits(bent, gemini.replace_call_results(bent, back.call_id, was)) == body
+    (result,) = read_tool_results(gemini, body)
+    assert apply_body_edits(body, replace_call_results(gemini, body, result.call_id, was)) == body
+    bent = apply_body_edits(body, replace_call_results(gemini, body, result.call_id, now))
+    assert read_tool_results(gemini, bent)[0].text == now
+    (back,) = read_tool_results(gemini, bent)
+    assert apply_body_edits(bent, replace_call_results(gemini, bent, back.call_id, was)) == body
 
 
 def test_what_is_no_lone_text_is_replaced_as_a_whole() -> None:
     body = body_of([GO, asks(("get", {})), user(returns("get", {"order": "o1", "sum": 5}))])
-    (result,) = gemini.read_tool_results(body)
+    (result,) = read_tool_results(gemini, body)
     assert json.loads(result.text) == {"order": "o1", "sum": 5}
     one = apply_body_edits(
-        body, gemini.replace_call_results(body, result.call_id, '{"order": "o1", "sum": 7}')
+        body, replace_call_results(gemini, body, result.call_id, '{"order": "o1", "sum": 7}')
     )
-    assert json.loads(gemini.read_tool_results(one)[0].text) == {"order": "o1", "sum": 7}
-    two = apply_body_edits(body, gemini.replace_call_results(body, result.call_id, "gone"))
-    assert gemini.read_tool_results(two)[0].text == "gone"
+    assert json.loads(read_tool_results(gemini, one)[0].text) == {"order": "o1", "sum": 7}
+    two = apply_body_edits(body, replace_call_results(gemini, body, result.call_id, "gone"))
+    assert read_tool_results(gemini, two)[0].text == "gone"
 
 
 def test_a_result_is_marked_as_an_error() -> None:
     body = body_of([GO, asks(("get", {})), user(returns("get", {"output": "x"}))])
-    (result,) = gemini.read_tool_results(body)
+    (result,) = read_tool_results(gemini, body)
     assert result.is_error is None
-    (failed,) = gemini.read_tool_results(
-        apply_body_edits(body, gemini.mark_result_failed(body, result))
+    (failed,) = read_tool_results(
+        gemini, apply_body_edits(body, gemini.mark_result_failed(body, result))
     )
     assert failed.is_error is True
     assert gemini.mark_result_failed(body, failed) == ()

@@ -5,6 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.request_readings import read_messages, read_tool_results, replace_call_results
 from traces.dialects import find_dialect, openai_chat, smolagents
 from traces.model import Request, apply_body_edits
 
@@ -33,20 +34,20 @@ def test_until_something_is_observed_it_is_any_chat() -> None:
 
 
 def test_a_result_has_the_id_that_the_model_gave_its_call() -> None:
-    (result,) = smolagents.read_tool_results(body_of("c1", observed="a\nb"))
+    (result,) = read_tool_results(smolagents, body_of("c1", observed="a\nb"))
     assert (result.call_id, result.text) == ("c1", "a\nb")
-    roles = [message.role for message in smolagents.read_messages(body_of("c1", observed="a"))]
+    roles = [message.role for message in read_messages(smolagents, body_of("c1", observed="a"))]
     assert roles == ["user", "assistant", "tool"]
 
 
 def test_of_calls_made_together_nobodys_result_is_known() -> None:
-    assert smolagents.read_tool_results(body_of("c1", "c2", observed="a\nb")) == ()
+    assert read_tool_results(smolagents, body_of("c1", "c2", observed="a\nb")) == ()
 
 
 @given(texts, texts)
 def test_a_replaced_result_touches_no_other_byte(was: str, now: str) -> None:
     body = body_of("c1", observed=was)
-    assert apply_body_edits(body, smolagents.replace_call_results(body, "c1", was)) == body
-    bent = apply_body_edits(body, smolagents.replace_call_results(body, "c1", now))
-    assert smolagents.read_tool_results(bent)[0].text == now
-    assert apply_body_edits(bent, smolagents.replace_call_results(bent, "c1", was)) == body
+    assert apply_body_edits(body, replace_call_results(smolagents, body, "c1", was)) == body
+    bent = apply_body_edits(body, replace_call_results(smolagents, body, "c1", now))
+    assert read_tool_results(smolagents, bent)[0].text == now
+    assert apply_body_edits(bent, replace_call_results(smolagents, bent, "c1", was)) == body

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from faults.model_response import empty_model_output, read_model_output, replace_model_output
+from tests.support.request_readings import read_messages, read_tool_results, replace_call_results
 from traces.dialects import find_dialect, ollama_chat, ollama_generate
 from traces.dialects.errors import is_streaming_request
 from traces.dialects.errors.ollama_errors import make_model_error_body, make_stream_error
@@ -23,7 +24,7 @@ def ask(*messages: Mapping[str, object], **rest: object) -> bytes:
 
 
 def results(body: bytes) -> list[tuple[str, str]]:
-    return [(each.call_id, each.text) for each in ollama_chat.read_tool_results(body)]
+    return [(each.call_id, each.text) for each in read_tool_results(ollama_chat, body)]
 
 
 def lines(*values: Mapping[str, object]) -> bytes:
@@ -83,7 +84,7 @@ def test_what_only_loads_a_model_is_no_conversation() -> None:
     assert find_dialect(generate(prompt="x")) is ollama_generate
     assert is_streaming_request(generate(prompt="x"))
     assert not is_streaming_request(generate(prompt="x", stream=False))
-    messages = ollama_generate.read_messages(generate(prompt="x", system="be brief").body)
+    messages = read_messages(ollama_generate, generate(prompt="x", system="be brief").body)
     assert [(each.role, each.content) for each in messages] == [
         ("system", "be brief"),
         ("user", "x"),
@@ -150,8 +151,8 @@ def test_a_result_is_replaced_in_place(old: str, new: str) -> None:
         {"role": "tool", "content": old, "tool_name": "get_temperature"},
     )
     ((call_id, text),) = results(body)
-    assert ollama_chat.replace_call_results(body, call_id, text) == ()
-    edits = ollama_chat.replace_call_results(body, call_id, new)
+    assert replace_call_results(ollama_chat, body, call_id, text) == ()
+    edits = replace_call_results(ollama_chat, body, call_id, new)
     assert results(apply_body_edits(body, edits)) == [(call_id, new)]
 
 

@@ -10,6 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.request_readings import read_tool_results, replace_call_results
 from traces.dialects import find_dialect, openai_chat
 from traces.dialects.types import ModelAnswer, TokenUsage, ToolCall
 from traces.model import Headers, Request, apply_body_edits
@@ -48,10 +49,10 @@ def test_law_a_result_replaced_by_its_own_text_changes_no_byte(
     results: list[tuple[str, object]], ascii: bool
 ) -> None:
     body = body_with(results, ascii=ascii, indent=None if ascii else 1)
-    for found in openai_chat.read_tool_results(body):
-        same = [r.text for r in openai_chat.read_tool_results(body) if r.call_id == found.call_id]
+    for found in read_tool_results(openai_chat, body):
+        same = [r.text for r in read_tool_results(openai_chat, body) if r.call_id == found.call_id]
         if len(set(same)) == 1:
-            assert openai_chat.replace_call_results(body, found.call_id, found.text) == ()
+            assert replace_call_results(openai_chat, body, found.call_id, found.text) == ()
 
 
 @given(texts, texts, st.booleans())
@@ -59,9 +60,9 @@ def test_a_replaced_result_reads_back_and_the_rest_stands_as_it_stood(
     was: str, now: str, ascii: bool
 ) -> None:
     body = body_with([("a", was), ("b", "keep")], ascii=ascii)
-    after = apply_body_edits(body, openai_chat.replace_call_results(body, "a", now))
+    after = apply_body_edits(body, replace_call_results(openai_chat, body, "a", now))
 
-    assert [r.text for r in openai_chat.read_tool_results(after)] == [now, "keep"]
+    assert [r.text for r in read_tool_results(openai_chat, after)] == [now, "keep"]
     assert b"12345678901234567890123" in after
     assert b"0.1" in after
     at = body.index(b'"tool_call_id": "a"')
@@ -71,7 +72,7 @@ def test_a_replaced_result_reads_back_and_the_rest_stands_as_it_stood(
 
 def test_a_list_of_parts_keeps_its_shape() -> None:
     body = body_with([("a", [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}])])
-    after = apply_body_edits(body, openai_chat.replace_call_results(body, "a", "three"))
+    after = apply_body_edits(body, replace_call_results(openai_chat, body, "a", "three"))
 
     assert json.loads(after)["messages"][1]["content"] == [
         {"type": "text", "text": "three"},
@@ -81,7 +82,7 @@ def test_a_list_of_parts_keeps_its_shape() -> None:
 
 def test_offsets_point_at_the_message() -> None:
     body = body_with([("a", 'say "hi"')])
-    (found,) = openai_chat.read_tool_results(body)
+    (found,) = read_tool_results(openai_chat, body)
     assert json.loads(body[found.start : found.stop])["content"] == 'say "hi"'
 
 

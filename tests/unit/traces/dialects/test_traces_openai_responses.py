@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.request_readings import read_messages, read_tool_results, replace_call_results
 from tests.support.stores.third_party_recordings import (
     cassettes,
     flows,
@@ -46,14 +47,14 @@ def test_the_path_and_the_body_decide(url: str) -> None:
 
 def test_instructions_and_a_plain_text_are_messages() -> None:
     body = b'{"instructions": "be brief", "input": "hi"}'
-    said = [(message.role, message.content) for message in openai_responses.read_messages(body)]
+    said = [(message.role, message.content) for message in read_messages(openai_responses, body)]
     assert said == [("system", "be brief"), ("user", "hi")]
 
 
 def test_items_are_messages() -> None:
     call: Item = {"type": "function_call", "call_id": "a", "name": "look", "arguments": "{}"}
     body = body_with({"type": "reasoning", "id": "r"}, call, output("a", "seen"))
-    said = [(message.role, message.content) for message in openai_responses.read_messages(body)]
+    said = [(message.role, message.content) for message in read_messages(openai_responses, body)]
     assert said == [("user", "go"), ("assistant", ""), ("assistant", ""), ("tool", "seen")]
 
 
@@ -73,10 +74,10 @@ def test_law_a_result_replaced_by_its_own_text_changes_no_byte(
 ) -> None:
     items = [output(f"c{number}", content, kind) for number, (content, kind) in enumerate(said)]
     body = body_with(*items, ascii=ascii, indent=None if ascii else 1)
-    found = openai_responses.read_tool_results(body)
+    found = read_tool_results(openai_responses, body)
     assert len(found) == len(items)
     for each in found:
-        assert openai_responses.replace_call_results(body, each.call_id, each.text) == ()
+        assert replace_call_results(openai_responses, body, each.call_id, each.text) == ()
 
 
 @given(texts | parts, texts, kinds, st.booleans())
@@ -84,9 +85,9 @@ def test_a_replaced_result_reads_back_and_the_rest_stands_as_it_stood(
     was: object, now: str, kind: str, ascii: bool
 ) -> None:
     body = body_with(output("a", was, kind), output("b", "keep"), ascii=ascii)
-    after = apply_body_edits(body, openai_responses.replace_call_results(body, "a", now))
+    after = apply_body_edits(body, replace_call_results(openai_responses, body, "a", now))
 
-    assert [found.text for found in openai_responses.read_tool_results(after)] == [now, "keep"]
+    assert [found.text for found in read_tool_results(openai_responses, after)] == [now, "keep"]
     at = body.index(b'"call_id": "a"')
     assert after[:at] == body[:at]
     assert after.endswith(body[body.index(b'"call_id": "b"') :])
@@ -96,10 +97,10 @@ def test_a_replaced_result_reads_back_and_the_rest_stands_as_it_stood(
 def test_the_output_of_a_shell_is_what_it_printed_and_complained() -> None:
     ran: Item = {"stdout": "one\n", "stderr": "oh\n", "outcome": {"type": "exit", "exit_code": 0}}
     body = body_with(output("a", [ran], "shell_call"))
-    assert openai_responses.read_tool_results(body)[0].text == "one\noh\n"
+    assert read_tool_results(openai_responses, body)[0].text == "one\noh\n"
 
     after = json.loads(
-        apply_body_edits(body, openai_responses.replace_call_results(body, "a", "two\n"))
+        apply_body_edits(body, replace_call_results(openai_responses, body, "a", "two\n"))
     )
     assert after["input"][1]["output"] == [{**ran, "stdout": "two\n", "stderr": ""}]
 
@@ -109,7 +110,7 @@ def test_only_a_patch_has_a_flag_for_errors(status: str, flag: bool) -> None:
     patch = output("a", "no", "apply_patch_call") | {"status": status}
     plain = output("b", "no") | {"status": status}
     flags = [
-        found.is_error for found in openai_responses.read_tool_results(body_with(patch, plain))
+        found.is_error for found in read_tool_results(openai_responses, body_with(patch, plain))
     ]
     assert flags == [flag, None]
 
@@ -196,8 +197,8 @@ def test_real_recordings_are_read(shared: Path) -> None:
         seen, calls = seen + 1, calls + len(said.calls)
         streamed += answer.body.startswith(b"event:")
         body = exchange.request.body
-        for found in openai_responses.read_tool_results(body):
-            assert openai_responses.replace_call_results(body, found.call_id, found.text) == ()
+        for found in read_tool_results(openai_responses, body):
+            assert replace_call_results(openai_responses, body, found.call_id, found.text) == ()
             results += 1
     assert (seen, streamed, calls, results) == (176, 83, 56, 56)
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.request_readings import read_messages, read_tool_results, replace_call_results
 from traces.conversation.derived_steps import DerivedSteps, derive_steps
 from traces.dialects import find_dialect, mini_swe_agent, openai_chat
 from traces.dialects.types import ModelAnswer, ToolCall
@@ -73,8 +74,8 @@ def said(text: str) -> ModelAnswer:
 def test_an_answer_with_no_block_or_two_is_none(text: str) -> None:
     assert said(text).calls == ()
     refused = body_of([FORM, GO, {"role": "assistant", "content": text}, saw("ONE action!")])
-    assert mini_swe_agent.read_tool_results(refused) == ()
-    assert [message.role for message in mini_swe_agent.read_messages(refused)][-1] == "user"
+    assert read_tool_results(mini_swe_agent, refused) == ()
+    assert [message.role for message in read_messages(mini_swe_agent, refused)][-1] == "user"
 
 
 @pytest.mark.parametrize(
@@ -87,11 +88,11 @@ def test_an_answer_with_no_block_or_two_is_none(text: str) -> None:
 )
 def test_what_follows_a_call_is_its_result(text: str, flag: bool | None) -> None:
     body = body_of([FORM, GO, asks("ls"), saw(text)])
-    (found,) = mini_swe_agent.read_tool_results(body)
+    (found,) = read_tool_results(mini_swe_agent, body)
     assert found.call_id == said(str(asks("ls")["content"])).calls[0].id
     assert (found.text, found.is_error) == (text, flag)
     assert json.loads(body[found.start : found.stop])["content"] == text
-    assert [message.role for message in mini_swe_agent.read_messages(body)][-1] == "tool"
+    assert [message.role for message in read_messages(mini_swe_agent, body)][-1] == "tool"
 
 
 turns = st.lists(st.tuples(st.sampled_from(["ls", "pwd"]), texts), max_size=4)
@@ -103,10 +104,10 @@ def test_law_a_result_replaced_by_its_own_text_changes_no_byte(
 ) -> None:
     history = [each for command, text in turns for each in (asks(command), saw(text))]
     body = body_of([FORM, GO, *history], ascii=ascii)
-    found = mini_swe_agent.read_tool_results(body)
+    found = read_tool_results(mini_swe_agent, body)
     assert [each.text for each in found] == [text for _, text in turns]
     for each in found:
-        assert mini_swe_agent.replace_call_results(body, each.call_id, each.text) == ()
+        assert replace_call_results(mini_swe_agent, body, each.call_id, each.text) == ()
 
 
 @given(turns.filter(bool), texts, st.booleans())
@@ -115,11 +116,11 @@ def test_a_replaced_result_reads_back_and_no_other_changes(
 ) -> None:
     history = [each for command, text in turns for each in (asks(command), saw(text))]
     body = body_of([FORM, GO, *history], ascii=ascii)
-    last = mini_swe_agent.read_tool_results(body)[-1]
-    after = apply_body_edits(body, mini_swe_agent.replace_call_results(body, last.call_id, now))
+    last = read_tool_results(mini_swe_agent, body)[-1]
+    after = apply_body_edits(body, replace_call_results(mini_swe_agent, body, last.call_id, now))
 
     wanted = [text for _, text in turns[:-1]] + [now]
-    assert [each.text for each in mini_swe_agent.read_tool_results(after)] == wanted
+    assert [each.text for each in read_tool_results(mini_swe_agent, after)] == wanted
     assert after[: last.start] == body[: last.start]
     assert after.endswith(body[last.stop :])
 
@@ -199,10 +200,10 @@ def test_five_hundred_real_histories_are_read(shared: Path) -> None:
     for line in gzip.decompress(path.read_bytes()).splitlines():
         body = body_of(json.loads(line)["messages"])
         assert find_dialect(request(body)) is mini_swe_agent
-        found = mini_swe_agent.read_tool_results(body)
+        found = read_tool_results(mini_swe_agent, body)
         assert len({each.call_id for each in found}) == len(found)
         last = found[-1]
-        assert mini_swe_agent.replace_call_results(body, last.call_id, last.text) == ()
+        assert replace_call_results(mini_swe_agent, body, last.call_id, last.text) == ()
         calls, repeated = calls + len(found), repeated + sum("#" in f.call_id for f in found)
         failed += sum(each.is_error is True for each in found)
     assert calls == 19_479

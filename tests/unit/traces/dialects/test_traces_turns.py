@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from mitmproxy.http import HTTPFlow
 from mitmproxy.io import FlowReader
 
+from tests.support.request_readings import read_tool_results, replace_call_results
 from tests.support.stores.conversation_turns import (
     ORDER,
     RATE,
@@ -180,12 +181,12 @@ def test_law_on_turns(said: list[str], now: str, ascii: bool) -> None:
     body = json.dumps(turn, ensure_ascii=ascii).encode()
     dialect = find_dialect(Request(method="TEXT", url=URL, body=body))
     assert dialect is openai_responses
-    found = dialect.read_tool_results(body)
+    found = read_tool_results(dialect, body)
     assert [each.text for each in found] == said
     for each in found:
-        assert dialect.replace_call_results(body, each.call_id, each.text) == ()
-    after = apply_body_edits(body, dialect.replace_call_results(body, "c0", now))
-    assert [each.text for each in dialect.read_tool_results(after)] == [now, *said[1:]]
+        assert replace_call_results(dialect, body, each.call_id, each.text) == ()
+    after = apply_body_edits(body, replace_call_results(dialect, body, "c0", now))
+    assert [each.text for each in read_tool_results(dialect, after)] == [now, *said[1:]]
     assert json.loads(after) == {**turn, "input": [result("c0", now), *items[1:]]}
 
 
@@ -253,8 +254,8 @@ def test_what_real_codex_did_is_told(shared: Path) -> None:
     assert [placed.missing for placed in found.contexts.values()] == [None] * 5
     for exchange in exchanges[1:]:
         body = exchange.request.body
-        for each in openai_responses.read_tool_results(body):
-            assert openai_responses.replace_call_results(body, each.call_id, each.text) == ()
+        for each in read_tool_results(openai_responses, body):
+            assert replace_call_results(openai_responses, body, each.call_id, each.text) == ()
 
 
 def test_which_messages_are_binary_and_how_it_was_closed_come_back() -> None:
