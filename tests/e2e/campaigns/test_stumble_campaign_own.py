@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.campaign_folder import Bench
-from tests.support.practice_shop import Said
+from tests.support.practice_shop import CommandResult
 from tests.support.servers.scripted_model import (
     Script,
     serving,
@@ -86,55 +86,57 @@ persist = "same_args"
 """
 
 
-@pytest.fixture(scope="module")
-def stopped(own: Bench) -> Said:
+@pytest.fixture(scope="module", autouse=True)
+def stopped(own: Bench) -> CommandResult:
     """The campaign, when its money was spent: a recording of two answers, and one run."""
     return own.stumble("campaign", "mine.toml", "--max-cost", f"{RUN * 3.5:.8f}")
 
 
-def test_it_stops_before_it_costs_too_much_and_says_how_to_go_on(own: Bench, stopped: Said) -> None:
+@pytest.fixture(scope="module")
+def recording(own: Bench, stopped: CommandResult) -> str:
+    """The tape of a recording that the other campaigns begin from."""
+    return next(run.id for run in own.runs() if run.cell == "record")
+
+
+def test_a_campaign_stops_at_its_cost_and_goes_on_with_more(
+    own: Bench, stopped: CommandResult, recording: str
+) -> None:
     assert stopped.code == 124, stopped.err
     assert "5 runs are left" in stopped.out
     assert "go on with: stumble campaign mine --max-cost USD" in stopped.out
-    assert [run.cell for run in own.runs()] == ["record", "get_order#1@model-boundary/clean/0"]
+    mine = "select cell from trajectories where campaign = 'mine' order by recorded_at"
+    assert own.ask(mine) == [("record",), ("get_order#1@model-boundary/clean/0",)]
 
+    spent = own.stumble("campaign", "mine", "--json")
+    assert (spent.code, spent.json["done_now"], spent.json["recorded_now"]) == (124, 0, 0)
+    assert spent.json["cost_usd"] == pytest.approx(RUN * 3)
 
-def test_what_was_spent_before_counts(own: Bench, stopped: Said) -> None:
-    said = own.stumble("campaign", "mine", "--json")
-    assert (said.code, said.json["done_now"], said.json["recorded_now"]) == (124, 0, 0)
-    assert said.json["cost_usd"] == pytest.approx(RUN * 3)
+    finished = own.stumble("campaign", "mine", "--max-cost", "1", "--json")
+    assert finished.code == 5, finished.err
+    assert finished.json["finished"]
+    assert (finished.json["done_now"], finished.json["recorded_now"]) == (5, 0)
+    runs = "select count(*), count(distinct cell) from trajectories where campaign = 'mine'"
+    assert own.ask(runs) == [(7, 7)]
+    ends = "select distinct world, passed from trajectories where campaign = 'mine'"
+    assert own.ask(ends) == [("fresh", True)]
 
-
-def test_it_goes_on_in_its_own_world_on_the_same_recording(own: Bench, stopped: Said) -> None:
-    said = own.stumble("campaign", "mine", "--max-cost", "1", "--json")
-    assert said.code == 5, said.err
-    assert said.json["finished"]
-    assert (said.json["done_now"], said.json["recorded_now"]) == (5, 0)
-    assert own.ask("select count(*), count(distinct cell) from trajectories") == [(7, 7)]
-    assert own.ask("select distinct world, passed from trajectories") == [("fresh", True)]
-    assert own.ask("select count(*) from outcomes") == [(3,)]
-
-
-def test_another_campaign_on_its_tape_counts_its_own_runs_alone(own: Bench, stopped: Said) -> None:
-    [tape] = [run.id for run in own.runs() if run.cell == "record"]
-    said = own.stumble(
-        *("campaign", "--name", "other", "--traces", f".stumble/tapes/{tape}.tape"),
+    other = own.stumble(
+        *("campaign", "--name", "other", "--traces", f".stumble/tapes/{recording}.tape"),
         *("--fault", "digit", "--host", host_of(own), "--json"),
         *("--reset", f"{sys.executable} world.py reset"),
     )
-    assert said.code == 5, said.err
-    assert (said.json["wanted"], said.json["done_now"]) == (5, 5)
-    assert [row["fired"] for row in said.json["recovery"]] == [1]
+    assert other.code == 5, other.err
+    assert (other.json["wanted"], other.json["done_now"]) == (5, 5)
+    assert [row["fired"] for row in other.json["recovery"]] == [1]
     twins = "select len(twins) from outcomes join injections using (injection_id) join trajectories"
     assert own.ask(f"{twins} using (trajectory_id) where campaign = 'other'") == [(3,), (3,)]
-    mine = own.stumble("campaign", "mine", "--max-cost", "1", "--json").json
-    assert (mine["wanted"], [row["fired"] for row in mine["recovery"]]) == (6, [2])
+    mine_again = own.stumble("campaign", "mine", "--max-cost", "1", "--json").json
+    assert (mine_again["wanted"], [row["fired"] for row in mine_again["recovery"]]) == (6, [2])
 
 
-def test_where_nothing_can_be_struck_nothing_fired(own: Bench, stopped: Said) -> None:
-    [tape] = [run.id for run in own.runs() if run.cell == "record"]
+def test_where_nothing_can_be_struck_nothing_fired(own: Bench, recording: str) -> None:
     said = own.stumble(
-        *("campaign", "--name", "none", "--traces", f".stumble/tapes/{tape}.tape"),
+        *("campaign", "--name", "none", "--traces", f".stumble/tapes/{recording}.tape"),
         *("--fault", "digit", "--where", "tool=refund*"),
     )
     assert said.code == 4, said.err
@@ -142,7 +144,7 @@ def test_where_nothing_can_be_struck_nothing_fired(own: Bench, stopped: Said) ->
     assert "nothing fired" in said.out
 
 
-def test_an_agent_that_is_not_there_is_said_in_a_line(own: Bench, stopped: Said) -> None:
+def test_an_agent_that_is_not_there_is_said_in_a_line(own: Bench) -> None:
     said = own.stumble("campaign", "mine.toml", "--name", "gone", "--command", "./nobody")
     assert said.code == 127
     assert "nobody could not be used" in said.err

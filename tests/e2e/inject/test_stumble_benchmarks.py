@@ -25,9 +25,9 @@ def agent(model: str, *more: str) -> str:
     return shlex.join((sys.executable, *module, "--prompt", "{instruction}", *more))
 
 
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
-    with shop(tmp_path_factory.mktemp("benchmarks")) as opened:
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Shop]:
+    with shop(tmp_path) as opened:
         yield opened
 
 

@@ -24,9 +24,9 @@ raise SystemExit(count % 2)
 """
 
 
-@pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
-    with desk(tmp_path_factory.mktemp("unsteady"), suspicious) as found:
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Desk]:
+    with desk(tmp_path, suspicious) as found:
         found.bench.write("crashes.py", CRASHES)
         found.bench.write("flips.py", FLIPS)
         found.record()
@@ -46,9 +46,9 @@ def test_a_verifier_that_crashes_leaves_every_end_unknown(lab: Desk) -> None:
 
 
 def test_a_verifier_that_flips_is_told_by_twins_that_did_the_same(
-    lab: Desk, tmp_path: Path
+    lab: Desk, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    verify = f"{sys.executable} flips.py {tmp_path / 'seen'}"
+    verify = f"{sys.executable} flips.py {tmp_path_factory.mktemp('flips') / 'seen'}"
     said = lab.fork(*DIGIT, world=(*lab.world("reset"), "--verify", verify))
     assert {twin["passed"] for twin in said.json["twins"]} == {True, False}
     assert said.json["unlike_twins"].startswith("clean twins did the same and end differently")

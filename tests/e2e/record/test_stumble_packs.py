@@ -148,7 +148,8 @@ def test_another_user_replays_it_with_the_same_bytes(users: TwoUsers, packed: Pa
     assert replay["in_place"] is None
     assert replay["isolated"]
     assert replay["mapped"] is None
-    [tape] = (users.other / ".stumble" / "tapes").glob("*.tape")
+    tape = Path(replay["tape"])
+    assert tape.is_relative_to(users.other)
     assert tape.stat().st_uid == 65534
     recorded, again = read_tape(users.first / "a.tape"), read_tape(tape)
     assert again.trajectory.parent == recorded.trajectory.id

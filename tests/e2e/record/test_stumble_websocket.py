@@ -76,10 +76,10 @@ def test_show_tells_it_and_sql_asks_it(world: Shop) -> None:
     assert "GET http://model.practice/v1/responses" in lines[0]
     assert all(" model " in line for line in lines if "/v1/responses" in line)
     asked = "select count(*) as n, count(distinct kind) as kinds from exchanges"
-    rows = world.stumble(
-        "sql", "--format", "json", f"{asked} where transport = 'websocket' and method = 'TEXT'"
-    )
-    turns = [x for x in recorded(world, "ws")[0].exchanges if x.request.method == "TEXT"]
+    tape, _ = recorded(world, "ws")
+    where = f"method = 'TEXT' and trajectory_id = '{tape.trajectory.id}'"
+    rows = world.stumble("sql", "--format", "json", f"{asked} where {where}")
+    turns = [x for x in tape.exchanges if x.request.method == "TEXT"]
     assert rows.json == [{"n": len(turns), "kinds": 1}], rows.err
 
 

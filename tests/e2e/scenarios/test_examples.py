@@ -34,10 +34,10 @@ def read_statements() -> list[str]:
     return re.findall(r"^/\* \d\..*?;$", text, re.MULTILINE | re.DOTALL)
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, str]]]:
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[tuple[Path, dict[str, str]]]:
     """A copy of the example agent, and the environment of a user who serves the practice world."""
-    folder = tmp_path_factory.mktemp("examples")
+    folder = tmp_path
     shutil.copytree(EXAMPLES / "agent", folder / "agent")
     given = {
         k: v for k, v in os.environ.items() if not k.startswith(("OPENAI", "TOOLS", "STUMBLE"))

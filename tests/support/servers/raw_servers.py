@@ -27,6 +27,8 @@ from traces.taps import TapChain
 BOUND = 20.0
 """Timeout of a test in seconds."""
 
+_SIGNING = threading.Lock()
+
 type Answer = Callable[[bytes, asyncio.StreamWriter], Awaitable[None]]
 
 
@@ -94,20 +96,26 @@ def server_ca() -> Path:
 @cache
 def server_tls(name: str = "localhost", *, h2: bool = False) -> ssl.SSLContext:
     """Return the TLS context of a server called `name` (and 127.0.0.1)."""
-    path, store = _authority()
-    entry = store.get_cert(name, [x509.DNSName(name), x509.DNSName("localhost")])
-    pem = path.with_name(f"{name}.pem")
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(write_server_pem(name))
+    if h2:
+        context.set_alpn_protocols(["h2"])
+    return context
+
+
+def write_server_pem(name: str) -> Path:
+    """Write the key and the certificate of a server to a file; several threads may ask at once."""
+    with _SIGNING:
+        path, store = _authority()
+        entry = store.get_cert(name, [x509.DNSName(name), x509.DNSName("localhost")])
+    pem = Path(mkdtemp(dir=path.parent), f"{name}.pem")
     key = entry.privatekey.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
         serialization.NoEncryption(),
     )
     pem.write_bytes(key + entry.cert.to_pem())
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(pem)
-    if h2:
-        context.set_alpn_protocols(["h2"])
-    return context
+    return pem
 
 
 @asynccontextmanager
@@ -165,11 +173,10 @@ def wanting_certificates(*, h2: bool = False, trusted: Path | None = None) -> It
 
     asyncio's TLS drops that alert, so this one has threads.
     """
-    server_tls("a.example")
     context = ssl.create_default_context(
         ssl.Purpose.CLIENT_AUTH, cafile=str(trusted or server_ca())
     )
-    context.load_cert_chain(server_ca().with_name("a.example.pem"))
+    context.load_cert_chain(write_server_pem("a.example"))
     context.verify_mode = ssl.CERT_REQUIRED
     context.set_alpn_protocols(["h2"] if h2 else ["http/1.1"])
     listening = socket.create_server(("127.0.0.1", 0))
