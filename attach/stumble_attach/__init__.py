@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from stumble_attach.command import StumbleCommand, StumbleResult
 
 if TYPE_CHECKING:
-    from stumble_attach.recording import RecordingLostError, UnseenLibraryError, record
+    from stumble_attach.intake import RecordingLostError
+    from stumble_attach.recording import UnseenLibraryError, record
 
 __all__ = ["StumbleResult", "StumbleCommand", "RecordingLostError", "UnseenLibraryError", "record"]
 

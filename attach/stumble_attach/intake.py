@@ -66,7 +66,7 @@ class RecordingIntake:
         try:
             path = str(tape.absolute())
             begin = {"path": path, "trajectory": trajectory, "secrets": list(secrets)}
-            answer = self._converse("begin", begin, b"")
+            answer = self._begin(begin)
             if (number := answer.get("errno")) is not None:
                 raise OSError(number, os.strerror(number), str(tape))
             if "error" in answer:
@@ -96,6 +96,8 @@ class RecordingIntake:
             answer = {"error": str(error)}
         if "error" in answer:
             self._lost = f"{self._tape} is recorded no further: {answer['error']}"
+            if os.getpid() == self._owner and (code := self._process.poll()) is not None:
+                self._lost += f" (stumble ended with exit code {code})"
             sys.stderr.write(f"stumble_attach: {self._lost}\n")
         return None if "error" in answer or "over" in answer else answer
 
@@ -112,6 +114,12 @@ class RecordingIntake:
         if self._lost is not None:
             raise RecordingLostError(self._lost)
 
+    def _begin(self, message: Mapping[str, object]) -> dict[str, Any]:
+        try:
+            return self._converse("begin", message, b"")
+        except ConnectionError:
+            raise RecordingLostError("the stumble process ended at once") from None
+
     def _converse(self, kind: str, message: Mapping[str, object], body: bytes) -> dict[str, Any]:
         """Send a message and return its answer.
 
@@ -125,7 +133,8 @@ class RecordingIntake:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, seconds)
             connection.connect(self._path)
             connection.sendall(json.dumps(head).encode() + b"\n", _NO_SIGNAL)
-            connection.sendall(body, _NO_SIGNAL)
+            if body:  # else the answer may have come, and the connection be closed
+                connection.sendall(body, _NO_SIGNAL)
             with connection.makefile("rb") as answered:
                 answer = answered.read()
         if not answer:

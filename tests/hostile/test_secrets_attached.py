@@ -51,7 +51,7 @@ PARAMETERS = ("subscription-key", "private_token", "jwt", "api_key", "access_tok
 def list_cases() -> Iterator[tuple[str, str, Case]]:
     """Yield for each case its name, its secret and its request."""
     for name, (text, shape) in SHAPES.items():
-        secret = shape(Random(name))
+        secret = shape(Random(name.partition(": ")[2]))
         yield name, secret, ("/", JSON, (text % secret).encode())
     for name, (variable, shape) in ALL.items():
         for place, make in BY_PLACE.items():
@@ -108,7 +108,7 @@ def test_a_secret_is_not_recorded(name: str, recorded: Mapping[str, Exchange]) -
 
 
 def test_a_scan_finds_nothing(tape: Path) -> None:
-    assert not [found for found in scan_files((tape,), ()) if found.lines]
+    assert not [file for file in scan_files((tape,)) if file.found or file.unread]
 
 
 def test_secrets_given_by_the_program_are_not_recorded(tmp_path: Path) -> None:

@@ -29,8 +29,8 @@ class EchoHandler(BaseHTTPRequestHandler):
         self.send_response(429 if self.path == "/busy" else 200)
         self.send_header("Content-Type", self.headers.get("content-type") or "application/json")
         self.send_header("Content-Length", str(len(answer)))
-        if is_packed:
-            self.send_header("Content-Encoding", "gzip")
+        if coding := "gzip" if is_packed else self.headers.get("content-encoding"):
+            self.send_header("Content-Encoding", coding)
         self.end_headers()
         self.wfile.write(answer)
 
