@@ -69,8 +69,10 @@ class RedactionStream:
             try:
                 data = self._decoding.feed(data)
             except streaming_encoding.DECODING_ERRORS:
-                # Not in the declared encoding: the rest cannot be decoded.
-                self._decoding, data = _DiscardingDecoder(), b""
+                if self._said.end:  # the rest cannot be decoded
+                    self._decoding, data = _DiscardingDecoder(), b""
+                else:  # it is not in the declared encoding
+                    self._decoding = None
         self._said.add(data)
         if self._decoding is None and not self._queue and self._said.safe == self._said.end:
             return [self._pass_through(chunk)]

@@ -262,6 +262,15 @@ def test_what_is_not_in_its_encoding_is_kept_as_it_came() -> None:
     assert [chunk.data for chunk in streamed(pieces, KEY, headers=heads)] == pieces
 
 
+@pytest.mark.parametrize("name", ["gzip", "deflate", "br", "zstd"])
+def test_a_secret_that_is_not_in_its_encoding_is_found(name: str) -> None:
+    body = b'{"password": "%b", "note": "plain"}' % KEY.encode()
+    for pieces in (cut(body, 0), cut(body, 30), cut(body, 20, 40)):
+        said = [each.data for each in streamed(pieces, headers=(("content-encoding", name),))]
+        assert [len(each) for each in said] == [len(each) for each in pieces]
+        assert KEY.encode() not in b"".join(said)
+
+
 def test_what_the_messages_of_a_websocket_say_bit_by_bit_is_found() -> None:
     """Each message stands for itself: nothing but JSON, and no line ends between them."""
     pieces = ['{"delta":"hello sk-li', '{"delta":"ve-0123/567', '{"delta":"89+bcdef bye']
