@@ -125,7 +125,7 @@ def mentions_json_rpc(request: Request) -> bool:
 
 
 @IdentityCache
-def _read_jsonrpc_object(request: Request) -> dict[str, object] | None:
+def _read_jsonrpc_object(request: Request) -> Mapping[str, object] | None:
     if not mentions_json_rpc(request):
         return None
     message = _load_exact_object(read_content(request))
@@ -151,7 +151,7 @@ def _has_mcp_transport(request: Request) -> bool:
     return any(find_header(request.headers, name) is not None for name in _HEADERS)
 
 
-def _to_client_message(request: Request, said: dict[str, object]) -> McpClientMessage:
+def _to_client_message(request: Request, said: Mapping[str, object]) -> McpClientMessage:
     method, params = (
         json_access.to_optional_string(said.get("method")),
         json_access.to_json_object(said.get("params")),
@@ -442,7 +442,7 @@ def read_server_messages(headers: Headers, body: bytes) -> tuple[bytes, ...]:
     return tuple(_join_json_lines(view.text) for view in views if _load_exact_object(view.text))
 
 
-def _find_mcp_response(body: bytes) -> tuple[_McpMessageView, dict[str, object]] | None:
+def _find_mcp_response(body: bytes) -> tuple[_McpMessageView, Mapping[str, object]] | None:
     """Return the message in a response body that has a result or an error."""
     for view in _find_message_views(body):
         message = _load_exact_object(view.text)
@@ -688,7 +688,7 @@ def replace_progress_token(message: bytes, tokens: Mapping[str, str]) -> bytes:
     return message[:start] + tokens[json.dumps(token)].encode() + message[stop:]
 
 
-def _get_progress_token(said: dict[str, object]) -> object:
+def _get_progress_token(said: Mapping[str, object]) -> object:
     return json_access.to_json_object(
         json_access.to_json_object(said.get("params")).get("_meta")
     ).get("progressToken")
