@@ -37,6 +37,7 @@ class TapeSummary:
     other: int
     steps: int
     tool_calls: int
+    hosted_calls: int
     cost_usd: float | None
     errors: int
     dropped_bytes: int
@@ -51,6 +52,8 @@ class TapeSummary:
         ]
         parts += [f"{self.steps} step{_plural_suffix(self.steps)}"]
         parts += [f"{self.tool_calls} tool call{_plural_suffix(self.tool_calls)}"]
+        hosted = self.hosted_calls
+        parts += [f"{hosted} hosted call{_plural_suffix(hosted)}"] if hosted else []
         parts += [f"${self.cost_usd:.4f}"] if self.cost_usd is not None else []
         parts += [f"{self.errors} without an answer"] if self.errors else []
         return ", ".join(parts)
@@ -71,6 +74,7 @@ def summarize_tape(tape: Tape, told: DerivedSteps | None = None) -> TapeSummary:
         other=kinds.count("other"),
         steps=len(told.agent_steps),
         tool_calls=len(told.tool_uses),
+        hosted_calls=sum(len(step.hosted) for step in told.agent_steps),
         cost_usd=sum_costs(list(iter_usage(tape, told, compute_token_cost))),
         errors=sum(_is_broken_exchange(exchange) for exchange in tape.exchanges),
         dropped_bytes=tape.dropped,

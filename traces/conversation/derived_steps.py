@@ -22,7 +22,7 @@ from traces.conversation.tracker import (
     TrackedCall,
 )
 from traces.dialects import mcp
-from traces.dialects.types import ChatMessage, ModelAnswer, TokenUsage
+from traces.dialects.types import ChatMessage, HostedCall, ModelAnswer, TokenUsage
 from traces.lazy_dataclass import dataclass
 from traces.model import Exchange, RunEvent
 from traces.tape import Tape
@@ -55,6 +55,10 @@ class ToolUse:
     seqs: tuple[int, ...]
     stage: str | None = None
     """The pipeline stage in which the model requested it."""
+    incomplete: bool = False
+    """True if the answer ended before its arguments did."""
+    media: tuple[str, ...] = ()
+    """Kind of each part of the result that is not text."""
 
     @property
     def has_strong_join(self) -> bool:
@@ -81,6 +85,10 @@ class TrajectoryStep:
     at: float = 0.0
     reasoning: str = ""
     """The model's reasoning before the response, if the provider returns it."""
+    hosted: tuple[HostedCall, ...] = ()
+    """The calls that the provider ran for the response."""
+    media: tuple[str, ...] = ()
+    """Kind of each part of the message that is not text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,6 +209,7 @@ class _StepBuilder:
                 lane=lane,
                 seqs=(exchange.seq,),
                 at=exchange.started,
+                media=message.media,
             )
         )
 
@@ -224,6 +233,7 @@ class _StepBuilder:
                 missing=placed.missing,
                 at=find_answer_end(exchange),
                 reasoning=answer.reasoning,
+                hosted=answer.hosted,
             )
         )
 
@@ -255,6 +265,8 @@ def _build_tool_use(call: TrackedCall, by_seq: Mapping[int, Exchange]) -> ToolUs
         join=joined[0][1] if joined else None,
         seqs=seqs,
         stage=call.stage,
+        incomplete=call.incomplete,
+        media=call.result.media if call.result else (),
     )
 
 

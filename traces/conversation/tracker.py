@@ -96,6 +96,8 @@ class TrackedCall:
     """Whether it changes nothing, as its MCP server declares; None if undeclared."""
     stage: str | None = None
     """The pipeline stage in which the model requested it."""
+    incomplete: bool = False
+    """True if the answer ended before its arguments did."""
     exchanges: list[tuple[int, JoinMethod]] = field(default_factory=list)
     result: ToolResult | None = None
     result_seq: int | None = None
@@ -464,6 +466,7 @@ class ConversationTracker:
                 self.steps,
             )
             tracked.read_only, tracked.stage = self._is_read_only(tracked), self.stage
+            tracked.incomplete = call.incomplete
             self._calls[lane.number, call.id] = tracked
             self._equal_calls[equal] += 1
             self._asked_for.append(tracked)
@@ -569,6 +572,11 @@ class ConversationTap:
         self.conversations = ConversationTracker(tools, live=True)
         self._flowing: dict[int, _StreamingAnswer] = {}
         self._told: dict[int, Request] = {}
+
+    @property
+    def is_answering(self) -> bool:
+        """Whether an answer of a model is under way."""
+        return bool(self._flowing)
 
     def known_request(self, exchange: Exchange) -> Request:
         """Return the request as edited by taps before this one, as the tracker knows it.

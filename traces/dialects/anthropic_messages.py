@@ -5,7 +5,8 @@ is a `tool_result` block in a user message, with `tool_use_id`, `content` (a str
 blocks, or absent) and `is_error`, which clients may omit; a streamed call sends its `input` as
 pieces of JSON text (`input_json_delta`), joined by the `index` of its block; `stop_reason` and the
 final usage come in `message_delta`; an `error` event may end a stream early. Tools that the
-provider runs (`server_tool_use`, `mcp_tool_use`) are not calls of the agent.
+provider runs are blocks of their own (`server_tool_use`, `mcp_tool_use`) and so are their results
+(`web_search_tool_result`, `mcp_tool_result`): no calls of the agent.
 """
 
 import json
@@ -20,13 +21,23 @@ from traces.bodies import json_offsets, sse
 from traces.bodies.canonical_json import hash_json_value
 from traces.bodies.content_encoding import decode_content, read_content
 from traces.dialects import json_access
+from traces.dialects.incomplete_calls import mark_incomplete_calls
+from traces.dialects.media_parts import list_media
 from traces.dialects.request_reader import (
+    ItemResult,
     RequestContext,
     RequestItem,
     RequestReader,
     has_wire_id,
 )
-from traces.dialects.types import ChatMessage, ModelAnswer, TokenUsage, ToolCall, ToolResult
+from traces.dialects.types import (
+    ChatMessage,
+    HostedCall,
+    ModelAnswer,
+    TokenUsage,
+    ToolCall,
+    ToolResult,
+)
 from traces.lazy_dataclass import dataclass
 from traces.model import BodyEdit, Chunk, Headers, Request
 
@@ -90,9 +101,15 @@ def _read_anthropic_item(message: dict[str, object]) -> RequestItem:
             role="tool" if is_tool_message else role,
             content="".join(map(_join_result_text, results)) if is_tool_message else text,
             address=hash_json_value({"role": role, "content": _normalize_blocks(content)}),
+            media=list_media(content),
         ),
         results=tuple(
-            (str(block["tool_use_id"]), _join_result_text(block), _read_error_flag(block))
+            ItemResult(
+                str(block["tool_use_id"]),
+                _join_result_text(block),
+                _read_error_flag(block),
+                list_media(block.get("content")),
+            )
             for block in results
             if role == "user" and "tool_use_id" in block
         ),
@@ -226,8 +243,9 @@ def _read_anthropic_body(text: bytes) -> ModelAnswer | None:
         text,
         json_offsets.find_json_members(text, json_offsets.find_json_root(text)).get(b"content"),
     )
+    parts = json_access.to_json_objects(value["content"])
     return ModelAnswer(
-        message=json_access.join_content_text(value["content"]),
+        message=json_access.join_content_text(parts),
         calls=tuple(
             ToolCall(
                 id=str(json_access.read_member_value(text, block, b"id")),
@@ -238,15 +256,43 @@ def _read_anthropic_body(text: bytes) -> ModelAnswer | None:
             if json_access.read_member_value(text, block, b"type") == "tool_use"
             and b"input" in block
         ),
+        hosted=tuple(_pair_hosted_calls(parts)),
         model=json_access.to_optional_string(value.get("model")),
         finish=json_access.to_optional_string(value.get("stop_reason")),
         refused=value.get("stop_reason") == "refusal",
         usage=_to_anthropic_usage(json_access.to_json_object(value.get("usage"))),
         reasoning="".join(
-            json_access.to_optional_string(part.get("thinking")) or ""
-            for part in json_access.to_json_objects(value["content"])
+            json_access.to_optional_string(part.get("thinking")) or "" for part in parts
         ),
     )
+
+
+def _pair_hosted_calls(blocks: list[dict[str, object]]) -> Iterator[HostedCall]:
+    """Yield the provider's calls, each with its result if the answer has it."""
+    results = {str(each["tool_use_id"]): each for each in blocks if "tool_use_id" in each}
+    for block in blocks:
+        kind = str(block.get("type"))
+        if kind == "tool_use" or not kind.endswith("_tool_use"):
+            continue
+        server = json_access.to_optional_string(block.get("server_name"))
+        name = str(block.get("name"))
+        result = results.get(str(block.get("id")), {})
+        yield HostedCall(
+            tool=f"{server}.{name}" if server else name,
+            arguments=json_access.dump_json_text(block.get("input") or {}),
+            result=_read_hosted_result(result.get("content")) if result else None,
+            is_error=_is_hosted_error(result) if result else None,
+        )
+
+
+def _read_hosted_result(content: object) -> str:
+    return json_access.join_content_text(content) or json_access.dump_json_text(content)
+
+
+def _is_hosted_error(result: dict[str, object]) -> bool:
+    """Whether a result is one: by its flag (MCP), or by the type of its content."""
+    kind = json_access.to_json_object(result.get("content")).get("type")
+    return result.get("is_error") is True or str(kind).endswith("_error")
 
 
 def _to_anthropic_usage(value: dict[str, object]) -> TokenUsage | None:
@@ -273,6 +319,7 @@ def _to_anthropic_usage(value: dict[str, object]) -> TokenUsage | None:
 class _ContentBlock:
     opened: dict[str, object]
     pieces: list[str] = field(default_factory=list)
+    closed: bool = False
 
     @property
     def text(self) -> str:
@@ -286,8 +333,15 @@ class _ContentBlock:
         return ToolCall(
             id=json_access.to_optional_string(self.opened.get("id")) or "",
             name=json_access.to_optional_string(self.opened.get("name")) or "",
-            arguments="".join(self.pieces) or json.dumps(input_value, ensure_ascii=False),
+            arguments="".join(self.pieces)
+            or (json.dumps(input_value, ensure_ascii=False) if self.closed else ""),
         )
+
+    @property
+    def part(self) -> dict[str, object]:
+        """The block as a plain answer has it, as far as it came."""
+        given = json_access.load_json_object("".join(self.pieces).encode("utf-8", "replace"))
+        return self.opened | ({"input": given} if given else {})
 
 
 @dataclass(slots=True)
@@ -317,12 +371,16 @@ class _AnthropicStream:
                 )
             case "content_block_delta":
                 self._append_delta(index, json_access.to_json_object(event.get("delta")))
+            case "content_block_stop" if index in self.blocks:
+                self.blocks[index].closed = True
             case "message_delta":
                 delta = json_access.to_json_object(event.get("delta"))
                 self.finish = (
                     json_access.to_optional_string(delta.get("stop_reason")) or self.finish
                 )
                 self._update_usage(json_access.to_json_object(event.get("usage")))
+                for block in self.blocks.values():  # some servers close no block
+                    block.closed = True
             case "error":
                 self.failed = True
 
@@ -348,11 +406,15 @@ def _read_anthropic_stream(text: bytes) -> ModelAnswer | None:
         stream.add_event(json_access.load_json_object(event.data.encode("utf-8", "surrogatepass")))
     if not stream.started:
         return None
+    finish = None if stream.failed else stream.finish
     return ModelAnswer(
         message="".join(block.text for block in stream.find_blocks("text")),
-        calls=tuple(block.call for block in stream.find_blocks("tool_use")),
+        calls=mark_incomplete_calls(
+            [block.call for block in stream.find_blocks("tool_use")], finish
+        ),
+        hosted=tuple(_pair_hosted_calls([block.part for block in stream.blocks.values()])),
         model=stream.model,
-        finish=None if stream.failed else stream.finish,
+        finish=finish,
         refused=stream.finish == "refusal",
         usage=_to_anthropic_usage(stream.usage),
         reasoning="".join(block.text for block in stream.find_blocks("thinking")),

@@ -3,12 +3,14 @@
 Wire facts (Bedrock API reference; the service model of botocore): the path names the model; the
 conversation is `messages` after `system`, each with a list of content blocks without a type:
 `text`, `toolUse` (`toolUseId`, `name`, `input` as an object), `toolResult` (`toolUseId`, `status`,
-and `content`, a list of blocks `text` or `json`), `reasoningContent`. A stream has the events of
-`traces/bodies/aws_event_stream.py`; a call's `input` comes in pieces of JSON text, joined by
+and `content`, a list of blocks `text` or `json`), `reasoningContent`. A `toolUse` of type
+`server_tool_use` is run by the provider, its result is in the same answer. A stream has the events
+of `traces/bodies/aws_event_stream.py`; a call's `input` comes in pieces of JSON text, joined by
 `contentBlockIndex`; `stopReason` comes in `messageStop`, usage in `metadata`; an exception ends the
 stream. Requests are signed (SigV4, with a hash of the body), or carry a bearer token.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
@@ -24,13 +26,23 @@ from traces.bodies.aws_event_stream import (
 from traces.bodies.canonical_json import hash_json_value
 from traces.bodies.content_encoding import decode_content, read_content
 from traces.dialects import json_access
+from traces.dialects.incomplete_calls import mark_incomplete_calls
+from traces.dialects.media_parts import list_media
 from traces.dialects.request_reader import (
+    ItemResult,
     RequestContext,
     RequestItem,
     RequestReader,
     has_wire_id,
 )
-from traces.dialects.types import ChatMessage, ModelAnswer, TokenUsage, ToolCall, ToolResult
+from traces.dialects.types import (
+    ChatMessage,
+    HostedCall,
+    ModelAnswer,
+    TokenUsage,
+    ToolCall,
+    ToolResult,
+)
 from traces.model import BodyEdit, Chunk, Headers, Request
 
 NAME = "bedrock_converse"
@@ -38,6 +50,7 @@ MESSAGES_KEY = "messages"
 
 type JsonObject = dict[str, object]
 
+_HOSTED = "server_tool_use"
 _REFUSALS = frozenset(("guardrail_intervened", "content_filtered"))
 
 
@@ -94,9 +107,15 @@ def _read_converse_item(message: JsonObject) -> RequestItem:
             role="tool" if is_tool_message else role,
             content="".join(map(_read_result_text, results)) if is_tool_message else text,
             address=hash_json_value({"role": role, "content": content}),
+            media=list_media(content),
         ),
         results=tuple(
-            (str(each["toolUseId"]), _read_result_text(each), _read_error_flag(each))
+            ItemResult(
+                str(each["toolUseId"]),
+                _read_result_text(each),
+                _read_error_flag(each),
+                list_media(each.get("content")),
+            )
             for each in results
             if role == "user"
         ),
@@ -199,12 +218,29 @@ def _read_converse_body(text: bytes) -> ModelAnswer | None:
     finish = json_access.to_optional_string(value.get("stopReason"))
     return ModelAnswer(
         message=json_access.join_content_text(blocks),
-        calls=tuple(_find_body_calls(text)),
+        calls=mark_incomplete_calls(_find_body_calls(text), finish),
+        hosted=tuple(_pair_hosted_calls(blocks)),
         finish=finish,
         refused=finish in _REFUSALS,
         usage=_to_converse_usage(value.get("usage")),
         reasoning="".join(map(_read_reasoning, blocks)),
     )
+
+
+def _pair_hosted_calls(blocks: list[JsonObject]) -> Iterator[HostedCall]:
+    """Yield the provider's calls, each with its result if the answer has it."""
+    results = [json_access.to_json_object(each.get("toolResult")) for each in blocks]
+    by_id = {str(each.get("toolUseId")): each for each in results if each}
+    for block in blocks:
+        call = json_access.to_json_object(block.get("toolUse"))
+        if call.get("type") == _HOSTED:
+            result = by_id.get(str(call.get("toolUseId")))
+            yield HostedCall(
+                tool=str(call.get("name")),
+                arguments=json_access.dump_json_text(call.get("input") or {}),
+                result=_read_result_text(result) if result else None,
+                is_error=_read_error_flag(result) if result else None,
+            )
 
 
 def _read_reasoning(block: JsonObject) -> str:
@@ -225,6 +261,8 @@ def _find_body_calls(text: bytes) -> Iterator[ToolCall]:
         if start == 0 or text[start : start + 1] != b"{":
             continue
         call = json_offsets.find_json_members(text, start)
+        if json_access.read_member_value(text, call, b"type") == _HOSTED:
+            continue
         given = text[slice(*call[b"input"])] if b"input" in call else b"{}"
         yield ToolCall(
             id=str(json_access.read_member_value(text, call, b"toolUseId")),
@@ -236,7 +274,8 @@ def _find_body_calls(text: bytes) -> Iterator[ToolCall]:
 def _read_converse_stream(text: bytes) -> ModelAnswer | None:
     """Read the events of a stream, shown as server-sent events."""
     texts, reasoning, started = list[str](), list[str](), False
-    calls = dict[int, dict[str, str]]()
+    blocks = dict[int, JsonObject]()
+    pieces = defaultdict[int, str](str)
     finish = usage = None
     failed = False
     for event in sse.parse_sse_events(text):
@@ -246,16 +285,18 @@ def _read_converse_stream(text: bytes) -> ModelAnswer | None:
             case "messageStart":
                 started = True
             case "contentBlockStart":
-                start = json_access.to_json_object(value.get("start"))
-                if use := json_access.to_json_object(start.get("toolUse")):
-                    calls[index] = {"id": str(use.get("toolUseId")), "name": str(use.get("name"))}
+                blocks[index] = json_access.to_json_object(value.get("start"))
             case "contentBlockDelta":
                 delta = json_access.to_json_object(value.get("delta"))
                 texts.append(json_access.to_optional_string(delta.get("text")) or "")
                 reasoning.append(_read_reasoning(delta))
                 piece = json_access.to_json_object(delta.get("toolUse")).get("input")
-                if index in calls and isinstance(piece, str):
-                    calls[index]["input"] = calls[index].get("input", "") + piece
+                pieces[index] += piece if isinstance(piece, str) else ""
+                if isinstance(result := delta.get("toolResult"), list) and index in blocks:
+                    opened = json_access.to_json_object(blocks[index].get("toolResult"))
+                    blocks[index] = {"toolResult": opened | {"content": result}}
+            case "contentBlockStop":
+                pieces[index] = pieces[index] or "{}"
             case "messageStop":
                 finish = json_access.to_optional_string(value.get("stopReason"))
             case "metadata":
@@ -264,12 +305,23 @@ def _read_converse_stream(text: bytes) -> ModelAnswer | None:
                 failed = failed or name.endswith("Exception")
     if not started:
         return None
+    uses = {
+        index: use
+        for index, block in sorted(blocks.items())
+        if (use := json_access.to_json_object(block.get("toolUse")))
+    }
+    for index, use in uses.items():
+        given = json_access.load_json_object(pieces[index].encode("utf-8", "replace"))
+        blocks[index] = {"toolUse": use | {"input": given}}
+    calls = (
+        ToolCall(id=str(use.get("toolUseId")), name=str(use.get("name")), arguments=pieces[index])
+        for index, use in uses.items()
+        if use.get("type") != _HOSTED
+    )
     return ModelAnswer(
         message="".join(texts),
-        calls=tuple(
-            ToolCall(id=call["id"], name=call["name"], arguments=call.get("input") or "{}")
-            for _, call in sorted(calls.items())
-        ),
+        calls=mark_incomplete_calls(calls, None if failed else finish),
+        hosted=tuple(_pair_hosted_calls(list(blocks.values()))),
         finish=None if failed else finish,
         refused=finish in _REFUSALS,
         usage=usage,

@@ -9,6 +9,7 @@ An answer names no model.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace as changed
 from urllib.parse import urlsplit
 
 import orjson
@@ -16,8 +17,13 @@ import orjson
 from traces.bodies import json_offsets, sse
 from traces.bodies.content_encoding import decode_content, read_content
 from traces.dialects import json_access, openai_chat
-from traces.dialects.request_reader import RequestItem, RequestReader
-from traces.dialects.types import ChatMessage, ModelAnswer, TokenUsage, ToolCall, ToolResult
+from traces.dialects.incomplete_calls import mark_incomplete_calls
+from traces.dialects.request_reader import (
+    ItemResult,
+    RequestItem,
+    RequestReader,
+)
+from traces.dialects.types import ModelAnswer, TokenUsage, ToolCall, ToolResult
 from traces.model import BodyEdit, Chunk, Headers, Request
 
 NAME = "cohere_chat"
@@ -44,13 +50,11 @@ def _read_cohere_item(value: JsonObject) -> RequestItem:
     message = openai_chat.read_chat_message(value)
     text = message.content or json_access.to_optional_string(value.get("tool_plan")) or ""
     if message.role != "tool" or "tool_call_id" not in value or "content" not in value:
-        return RequestItem(
-            message=ChatMessage(role=message.role, content=text, address=message.address)
-        )
+        return RequestItem(message=changed(message, content=text))
     text = _read_result_text(value["content"])
     return RequestItem(
-        message=ChatMessage(role="tool", content=text, address=message.address),
-        results=((str(value["tool_call_id"]), text, None),),
+        message=changed(message, role="tool", content=text),
+        results=(ItemResult(str(value["tool_call_id"]), text),),
     )
 
 
@@ -107,10 +111,12 @@ def _read_cohere_body(value: JsonObject) -> ModelAnswer | None:
     blocks = json_access.to_json_objects(message.get("content"))
     plan = json_access.to_optional_string(message.get("tool_plan")) or ""
     finish = json_access.to_optional_string(value.get("finish_reason"))
+    finish = None if finish in _FAILURES else finish
+    calls = map(_to_call, json_access.to_json_objects(message.get("tool_calls")))
     return ModelAnswer(
         message=json_access.join_content_text(blocks) or plan,
-        calls=tuple(map(_to_call, json_access.to_json_objects(message.get("tool_calls")))),
-        finish=None if finish in _FAILURES else finish,
+        calls=mark_incomplete_calls(calls, finish),
+        finish=finish,
         usage=_to_cohere_usage(value.get("usage")),
         reasoning="".join(map(_read_thinking, blocks)),
     )
@@ -155,10 +161,12 @@ def _read_cohere_stream(text: bytes) -> ModelAnswer | None:
                 usage = _to_cohere_usage(delta.get("usage"))
     if not started:
         return None
+    finish = None if finish in _FAILURES else finish
+    joined = (_join_pieces(pieces) for _, pieces in sorted(calls.items()))
     return ModelAnswer(
         message="".join(said) or "".join(plan),
-        calls=tuple(_join_pieces(pieces) for _, pieces in sorted(calls.items())),
-        finish=None if finish in _FAILURES else finish,
+        calls=mark_incomplete_calls(joined, finish),
+        finish=finish,
         usage=usage,
         reasoning="".join(thinking),
     )

@@ -25,8 +25,10 @@ from traces.bodies import json_offsets, sse
 from traces.bodies.canonical_json import hash_json_value
 from traces.bodies.content_encoding import decode_content, read_content
 from traces.dialects import json_access
+from traces.dialects.media_parts import list_media
 from traces.dialects.types import (
     ChatMessage,
+    HostedCall,
     ModelAnswer,
     TokenUsage,
     ToolCall,
@@ -49,6 +51,8 @@ type Members = dict[bytes, json_access.Span]
 _METHOD_SUFFIXES = (":generateContent", ":streamGenerateContent")
 _CALL = ("functionCall", "function_call")
 _RESPONSE = ("functionResponse", "function_response")
+_HOSTED = {"executableCode": "codeExecutionResult", "toolCall": "toolResponse"}
+"""Parts of an answer with what the provider ran, and with its result."""
 _TEXT_KEYS = ("output", "error", "result", "return_value", "content")
 """Keys under which clients put a tool's text as the only member: the first two by Google's
 reference, `result` by google-genai's automatic calls, `return_value` by pydantic-ai, `content` by
@@ -95,6 +99,7 @@ def _read_gemini_content(text: bytes) -> CallItem | None:
             role="tool" if has_results and not text_of_parts else role,
             content=text_of_parts or "".join(each.text for each in returned),
             address=hash_json_value(value),
+            media=list_media(parts),
         ),
         calls=tuple(_find_gemini_calls(parts)) if role == "assistant" else (),
         returned=returned if has_results else (),
@@ -164,6 +169,7 @@ def _find_function_responses(content: bytes) -> Iterator[ReturnedResult]:
             is_error=_has_response_error(response),
             start=start,
             stop=stop,
+            media=list_media(value.get("parts")),
         )
 
 
@@ -278,6 +284,7 @@ def parse_model_answer(headers: Headers, body: bytes) -> ModelAnswer | None:
         message="".join(_join_answer_parts(_get_candidate_parts(each)) for each in candidates)
         or "".join(blocked),
         calls=tuple(call for each in texts for call in _read_answer_calls(each)),
+        hosted=tuple(_find_hosted_calls(candidates)),
         model=_find_last_string(valid, "modelVersion"),
         finish=None if len(valid) < len(values) else finish,
         refused=bool(blocked) or finish in _REFUSALS,
@@ -285,6 +292,57 @@ def parse_model_answer(headers: Headers, body: bytes) -> ModelAnswer | None:
             [json_access.to_json_object(each.get("usageMetadata")) for each in valid]
         ),
         reasoning="".join(_join_thought_parts(_get_candidate_parts(each)) for each in candidates),
+    )
+
+
+def _find_hosted_calls(candidates: list[dict[str, object]]) -> Iterator[HostedCall]:
+    """Yield what the provider ran: code, searches, fetched URLs, and its other tools by name."""
+    parts = [part for each in candidates for part in _get_candidate_parts(each)]
+    results = _list_objects(parts, _HOSTED.values())
+    for call in _list_objects(parts, _HOSTED):
+        result = next((each for each in results if each.get("id") == call.get("id")), {})
+        if result:
+            results.remove(result)
+        outcome = result.get("outcome")
+        yield HostedCall(
+            tool=str(call.get("toolType") or "code_execution").lower(),
+            arguments=json_access.dump_json_text(call.get("args", call)),
+            result=_read_hosted_result(result) if result else None,
+            is_error=None if outcome is None else outcome != "OUTCOME_OK",
+        )
+    grounding = _find_last_object(candidates, "groundingMetadata")
+    if queries := grounding.get("webSearchQueries"):
+        chunks = grounding.get("groundingChunks")
+        yield HostedCall(
+            tool="google_search",
+            arguments=json_access.dump_json_text(queries),
+            result=json_access.dump_json_text(chunks) if chunks else None,
+        )
+    fetched = _find_last_object(candidates, "urlContextMetadata").get("urlMetadata")
+    for url in json_access.to_json_objects(fetched):
+        status = str(url.get("urlRetrievalStatus"))
+        yield HostedCall(
+            tool="url_context",
+            arguments=json_access.dump_json_text(url.get("retrievedUrl") or ""),
+            result=status,
+            is_error=not status.endswith("SUCCESS"),
+        )
+
+
+def _list_objects(parts: list[dict[str, object]], keys: Iterable[str]) -> list[dict[str, object]]:
+    """Return the objects that parts have under these keys, in the parts' order."""
+    names = tuple(keys)
+    return [json_access.to_json_object(p[name]) for p in parts for name in names if name in p]
+
+
+def _read_hosted_result(result: dict[str, object]) -> str:
+    shown = next((result[key] for key in ("output", "response") if key in result), result)
+    return json_access.dump_json_text(shown)
+
+
+def _find_last_object(candidates: list[dict[str, object]], key: str) -> dict[str, object]:
+    return next(
+        (value for each in reversed(candidates) if isinstance(value := each.get(key), dict)), {}
     )
 
 

@@ -95,6 +95,13 @@ def normalize_content(content: object) -> object:
     return parts
 
 
+def dump_json_text(value: object) -> str:
+    """Return a parsed value as JSON text; a text as it is."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
 def read_member_value(body: bytes, of: dict[bytes, Span], key: bytes) -> object:
     """Return the parsed value of a member; None if it is absent."""
     return json.loads(body[slice(*of[key])]) if key in of else None

@@ -51,10 +51,15 @@ def _read_ollama_message(text: bytes) -> CallItem | None:
     if not isinstance(value, dict):
         return None
     content = json_access.to_optional_string(value.get("content")) or ""
-    role = str(value.get("role"))
+    role, images = str(value.get("role")), value.get("images")
     is_result = role == "tool" and isinstance(value.get("content"), str)
     return CallItem(
-        message=ChatMessage(role=role, content=content, address=hash_json_value(value)),
+        message=ChatMessage(
+            role=role,
+            content=content,
+            address=hash_json_value(value),
+            media=("image",) * len(images) if isinstance(images, list) else (),
+        ),
         calls=tuple(_find_asked_calls(value)) if role == "assistant" else (),
         returned=(_to_result(value, content, len(text)),) if is_result else (),
     )

@@ -4,7 +4,7 @@ Wire facts: the conversation is `messages`; a tool result is a message of role `
 `tool_call_id` names the call and whose `content` is a string or a list of text parts, without an
 error flag; a streamed call sends its id and name once and its arguments in pieces, joined by
 `index`; usage comes in a last chunk with empty `choices` if requested; the stream ends with `data:
-[DONE]`.
+[DONE]`. Groq shows tools that it ran as `executed_tools`.
 """
 
 from collections.abc import Iterator
@@ -16,8 +16,21 @@ from traces.bodies import json_offsets, sse
 from traces.bodies.canonical_json import hash_json_value
 from traces.bodies.content_encoding import decode_content, read_content
 from traces.dialects import json_access
-from traces.dialects.request_reader import RequestItem, RequestReader
-from traces.dialects.types import ChatMessage, ModelAnswer, TokenUsage, ToolCall, ToolResult
+from traces.dialects.incomplete_calls import mark_incomplete_calls
+from traces.dialects.media_parts import list_media
+from traces.dialects.request_reader import (
+    ItemResult,
+    RequestItem,
+    RequestReader,
+)
+from traces.dialects.types import (
+    ChatMessage,
+    HostedCall,
+    ModelAnswer,
+    TokenUsage,
+    ToolCall,
+    ToolResult,
+)
 from traces.identity_cache import IdentityCache
 from traces.lazy_dataclass import dataclass
 from traces.model import BodyEdit, Chunk, Headers, Request
@@ -58,6 +71,7 @@ def read_chat_message(value: dict[str, object]) -> ChatMessage:
         role=str(value.get("role")),
         content=json_access.join_content_text(content),
         address=hash_json_value(message),
+        media=list_media(content),
     )
 
 
@@ -66,7 +80,8 @@ def _read_chat_item(value: dict[str, object]) -> RequestItem:
     if message.role != "tool" or "content" not in value:
         return RequestItem(message=message)
     call_id = str(value.get("tool_call_id") or "")  # some providers give none
-    return RequestItem(message=message, results=((call_id, message.content, None),))
+    result = ItemResult(call_id, message.content, None, message.media)
+    return RequestItem(message=message, results=(result,))
 
 
 def make_dialect_reader() -> RequestReader:
@@ -110,18 +125,28 @@ def _read_chat_completion(value: dict[str, object]) -> ModelAnswer | None:
     if not isinstance(message, dict):
         return None
     refusal = json_access.to_optional_string(message.get("refusal"))
+    finish = json_access.to_optional_string(choice.get("finish_reason"))
+    calls = map(_to_chat_tool_call, json_access.to_json_objects(message.get("tool_calls")))
     return ModelAnswer(
         message=json_access.join_content_text(message.get("content")) or refusal or "",
         refused=bool(refusal),
-        calls=tuple(
-            _to_chat_tool_call(call)
-            for call in json_access.to_json_objects(message.get("tool_calls"))
-        ),
+        calls=mark_incomplete_calls(calls, finish),
+        hosted=tuple(_read_executed_tools(message)),
         model=json_access.to_optional_string(value.get("model")),
-        finish=json_access.to_optional_string(choice.get("finish_reason")),
+        finish=finish,
         usage=_to_chat_usage(value.get("usage")),
         reasoning=_read_reasoning(message),
     )
+
+
+def _read_executed_tools(message: dict[str, object]) -> Iterator[HostedCall]:
+    for each in json_access.to_json_objects(message.get("executed_tools")):
+        result = each.get("output") or each.get("search_results")
+        yield HostedCall(
+            tool=str(each.get("name") or each.get("type")),
+            arguments=json_access.dump_json_text(each.get("arguments") or {}),
+            result=None if result is None else json_access.dump_json_text(result),
+        )
 
 
 def _read_reasoning(said: dict[str, object]) -> str:
@@ -136,7 +161,7 @@ def _read_reasoning(said: dict[str, object]) -> str:
 
 def _read_chat_stream(text: bytes) -> ModelAnswer | None:
     content, calls, has_choices = [], list[_StreamedCall](), False
-    reasoning = list[str]()
+    reasoning, hosted = list[str](), list[HostedCall]()
     refused = False
     name = finish = usage = None
     for event in sse.parse_sse_events(text):
@@ -154,6 +179,7 @@ def _read_chat_stream(text: bytes) -> ModelAnswer | None:
             refused = refused or bool(refusal)
             content.append(json_access.join_content_text(delta.get("content")) + refusal)
             reasoning.append(_read_reasoning(delta))
+            hosted += _read_executed_tools(delta)
             for piece in json_access.to_json_objects(delta.get("tool_calls")):
                 _append_call_delta(calls, piece)
     if not has_choices:
@@ -161,10 +187,14 @@ def _read_chat_stream(text: bytes) -> ModelAnswer | None:
     return ModelAnswer(
         message="".join(content),
         refused=refused,
-        calls=tuple(
-            ToolCall(id=each.id, name=each.name, arguments=each.arguments)
-            for each in sorted(calls, key=lambda call: call.index)
+        calls=mark_incomplete_calls(
+            (
+                ToolCall(id=each.id, name=each.name, arguments=each.arguments)
+                for each in sorted(calls, key=lambda call: call.index)
+            ),
+            finish,
         ),
+        hosted=tuple(each for each in hosted if each.result is not None) or tuple(hosted),
         model=name,
         finish=finish,
         usage=usage,

@@ -6,8 +6,8 @@ parts; a stream sends each item when it is added and again when it is done, with
 arguments in pieces between, joined by `output_index`, and ends with the complete response in
 `response.completed`, `.incomplete` or `.failed`. `finish` is the status, or why it is incomplete.
 
-Tools that the provider runs are not calls of the agent: they are items of their own
-(`web_search_call`, `mcp_call`), or their output is in the same response.
+Tools that the provider runs are not calls of the agent: they are items without a `call_id`, which
+no output could name (`web_search_call`, `mcp_call`), or their output is in the same response.
 
 Over a WebSocket to the same path (`OpenAI-Beta: responses_websockets=2026-02-06`) a request is a
 message `{"type": "response.create", ...}` with the members of the body, and the response is the
@@ -22,7 +22,7 @@ response, except for `instructions`, which apply to one request. A conversation 
 `computer_call` and `tool_search_call` are not read as calls, since their results are not text.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import field
 from urllib.parse import urlsplit
 
@@ -33,7 +33,9 @@ from traces.bodies.canonical_json import dump_canonical_json, hash_json_value
 from traces.bodies.content_encoding import decode_content, read_content
 from traces.bodies.websocket import BINARY_METHOD, TEXT_METHOD, is_websocket_upgrade
 from traces.dialects import json_access
+from traces.dialects.media_parts import list_media
 from traces.dialects.request_reader import (
+    ItemResult,
     JsonObject,
     RequestContext,
     RequestItem,
@@ -42,6 +44,7 @@ from traces.dialects.request_reader import (
 from traces.dialects.types import (
     ChatMessage,
     ConversationLink,
+    HostedCall,
     ModelAnswer,
     TokenUsage,
     ToolCall,
@@ -65,6 +68,9 @@ _CALLS = {
 _FINAL_EVENTS = {"response.completed", "response.incomplete", "response.failed", "error"}
 
 _OUTPUTS = {f"{kind}_output" for kind in _CALLS}
+
+_HOSTED_RESULTS = ("output", "outputs", "results", "result", "tools")
+_NO_ARGUMENTS = {"id", "call_id", "type", "status", "name", "server_label", "error"}
 
 _TEXTS = ("text", "stdout", "stderr")
 """Members with text in the parts of an output; the latter two in `shell_call_output`."""
@@ -125,7 +131,8 @@ def _read_responses_item(item: dict[str, object]) -> RequestItem:
     key, output = item.get("call_id") or item.get("id"), item["output"]
     parts = (pair for part in json_access.to_json_objects(output) for pair in part.items())
     text = "".join(value for name, value in parts if name in _TEXTS and isinstance(value, str))
-    result = str(key), output if isinstance(output, str) else text, _is_failed_patch(item)
+    text = output if isinstance(output, str) else text
+    result = ItemResult(str(key), text, _is_failed_patch(item), list_media(output))
     return RequestItem(message=_to_item_message(item), results=(result,))
 
 
@@ -138,6 +145,7 @@ def _to_item_message(item: dict[str, object]) -> ChatMessage:
             item.get("output" if kind in _OUTPUTS else "content")
         ),
         address=hash_json_value(_normalize_item(item)),
+        media=list_media(item.get("output" if kind in _OUTPUTS else "content")),
     )
 
 
@@ -230,7 +238,8 @@ def _to_responses_answer(
         json_access.to_json_object(response.get("incomplete_details")).get("reason")
     )
     finish = {"completed": "completed", "incomplete": why or "incomplete"}.get(status or "")
-    answered_ids = [item.get("call_id") for item in items if str(item.get("type")) in _OUTPUTS]
+    outputs = (item for item in items if str(item.get("type")) in _OUTPUTS)
+    answered = {str(item.get("call_id")): item for item in outputs}
     contents = [item.get("content") for item in items if item.get("type") == "message"]
     refused = "".join(_join_refusals(content) for content in contents)
     return ModelAnswer(
@@ -240,7 +249,12 @@ def _to_responses_answer(
         calls=tuple(
             _to_responses_tool_call(item)
             for item in items
-            if str(item.get("type")) in _CALLS and item.get("call_id") not in answered_ids
+            if str(item.get("type")) in _CALLS and str(item.get("call_id")) not in answered
+        ),
+        hosted=tuple(
+            _to_hosted_call(item, answered.get(str(item.get("call_id")), item))
+            for item in items
+            if _is_hosted_call(item, answered)
         ),
         model=json_access.to_optional_string(response.get("model")),
         finish=finish,
@@ -250,6 +264,38 @@ def _to_responses_answer(
             _join_reasoning_text(item) for item in items if item.get("type") == "reasoning"
         ),
         added_messages=tuple(_to_item_message(item) for item in items),
+    )
+
+
+def _is_hosted_call(item: dict[str, object], answered: Container[str]) -> bool:
+    kind, call_id = str(item.get("type")), item.get("call_id")
+    if not kind.endswith("_call"):
+        return False
+    return str(call_id) in answered or (kind not in _CALLS and not call_id)
+
+
+def _to_hosted_call(item: dict[str, object], result: dict[str, object]) -> HostedCall:
+    """Convert a call of the provider; its result is in the same item or in another one."""
+    kind = str(item.get("type")).removesuffix("_call")
+    name = json_access.to_optional_string(item.get("name"))
+    server = json_access.to_optional_string(item.get("server_label"))
+    error = item.get("error")
+    shown = next((result[key] for key in _HOSTED_RESULTS if result.get(key) is not None), error)
+    given = {
+        key: value
+        for key, value in item.items()
+        if key not in _NO_ARGUMENTS and key not in _HOSTED_RESULTS and value is not None
+    }
+    only = next(iter(given.values()), None) if len(given) == 1 else given
+    return HostedCall(
+        tool=".".join(filter(None, (server, name))) or kind,
+        arguments=json_access.dump_json_text(only),
+        result=None if shown is None else json_access.dump_json_text(shown),
+        is_error=True
+        if error
+        else {"completed": False, "failed": True}.get(str(item["status"]))
+        if "status" in item
+        else None,
     )
 
 
@@ -278,6 +324,7 @@ def _to_responses_tool_call(item: dict[str, object]) -> ToolCall:
         or "",
         name=json_access.to_optional_string(item.get("name")) or kind.removesuffix("_call"),
         arguments=arguments,
+        incomplete=item.get("status") in ("in_progress", "incomplete"),
     )
 
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from traces.bodies.incremental_json import IncrementalListReader
 from traces.dialects import json_access
@@ -12,13 +13,21 @@ from traces.lazy_dataclass import dataclass
 type JsonObject = dict[str, object]
 
 
+class ItemResult(NamedTuple):
+    """A tool result in an item."""
+
+    call_id: str
+    text: str
+    is_error: bool | None = None
+    media: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestItem:
     """One parsed message, or conversation item."""
 
     message: ChatMessage
-    results: tuple[tuple[str, str, bool | None], ...] = ()
-    """Call id, text and error flag of each result in it."""
+    results: tuple[ItemResult, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,10 +65,10 @@ class RequestReader:
             return ModelRequest()
         messages = [item.message for item in parsed.items if item is not None]
         results = [
-            ToolResult(call_id=call_id, text=text, start=start, stop=stop, is_error=flag)
+            ToolResult(**each._asdict(), start=start, stop=stop)
             for item, start, stop in zip(parsed.items, parsed.starts, parsed.stops, strict=True)
             if item is not None
-            for call_id, text, flag in item.results
+            for each in item.results
         ]
         return ModelRequest(
             messages=(*parsed.rest.messages, *messages),

@@ -20,6 +20,8 @@ class ChatMessage:
     """Plain text if the message has it, else the canonical JSON of its content."""
     address: bytes
     """A hash of the canonical JSON of the full message: equal if and only if the messages are."""
+    media: tuple[str, ...] = ()
+    """Kind of each part that is not text: image, audio, video, document."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +31,20 @@ class ToolCall:
     id: str
     name: str
     arguments: str
+    incomplete: bool = field(default=False, compare=False)
+    """True if the answer ended before the arguments did."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostedCall:
+    """A call of a tool that the provider ran while it answered; the agent has no part in it."""
+
+    tool: str
+    arguments: str
+    """JSON text."""
+    result: str | None = None
+    """Its text, else JSON; None if the answer does not show it."""
+    is_error: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +58,8 @@ class ToolResult:
     """body[start:stop] is the message, or conversation item, that holds it."""
     is_error: bool | None = None
     """None if the dialect has no flag for it."""
+    media: tuple[str, ...] = ()
+    """As those of a message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +87,8 @@ class ModelAnswer:
     """The id with which a later request may refer to it; not part of the content."""
     reasoning: str = field(default="", compare=False)
     """The model's reasoning before the response, if the provider shows it."""
+    hosted: tuple[HostedCall, ...] = field(default=(), compare=False)
+    """The calls that the provider ran for it, in order."""
     added_messages: tuple[ChatMessage, ...] = field(default=(), compare=False)
     """The messages it adds to a conversation that the provider stores."""
 

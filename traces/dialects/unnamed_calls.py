@@ -34,6 +34,7 @@ class ReturnedResult:
     is_error: bool | None
     start: int
     stop: int
+    media: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +93,7 @@ def _match_result(returned: ReturnedResult, waiting: list[AskedCall], start: int
         start=start + returned.start,
         stop=start + returned.stop,
         is_error=returned.is_error,
+        media=returned.media,
     )
 
 

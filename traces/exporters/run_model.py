@@ -8,8 +8,9 @@ from itertools import count
 import duckdb
 
 from traces.conversation.derived_steps import derive_tape_steps
-from traces.dialects.types import TokenUsage
+from traces.dialects.types import HostedCall, TokenUsage
 from traces.lazy_dataclass import dataclass
+from traces.store.hosted_calls import load_hosted_calls
 from traces.store.rows import derive_agent_name
 from traces.tape import Tape
 
@@ -23,6 +24,8 @@ class ExportedCall:
     arguments: str
     result: str | None
     is_error: bool | None = None
+    incomplete: bool | None = None
+    """True if the answer ended before the arguments did; None if unknown."""
     cut: Mapping[str, int] = field(default_factory=dict)
     """Full size in bytes of `arguments` or `result`, if they are shortened."""
 
@@ -39,6 +42,9 @@ class ExportedStep:
     started: float | None = None
     """Seconds since the start of the run at which the model was called; None if unknown."""
     ended: float | None = None
+    finish: str | None = None
+    """Why the response ended, as the provider wrote it."""
+    hosted: tuple[HostedCall, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +79,7 @@ def to_exported_run(tape: Tape) -> ExportedRun:
                     arguments=use.arguments,
                     result=use.result,
                     is_error=use.is_error,
+                    incomplete=use.incomplete,
                 )
                 for use in derived.tool_uses
                 if use.step == step.number
@@ -80,6 +87,8 @@ def to_exported_run(tape: Tape) -> ExportedRun:
             usage=step.usage,
             started=start_times[step.seqs[0]] if run.timed and step.seqs else None,
             ended=step.at if run.timed else None,
+            finish=step.finish,
+            hosted=step.hosted,
         )
         for step in derived.steps
     )
@@ -107,7 +116,10 @@ _RUNS = f"""
         ended
     from trajectories {_CHOSEN}
 """
-_STEPS = f"select trajectory_id, step, source, message, model from steps {_CHOSEN} order by step"
+_STEPS = f"""
+    select trajectory_id, step, source, message, model, finish_reason, hosted
+    from steps {_CHOSEN} order by step
+"""
 _CALLS = f"""
     select trajectory_id, step, call_id, tool, arguments, result, is_error, arguments_bytes,
         result_bytes
@@ -128,7 +140,8 @@ def read_exported_runs(
     A conversation without steps has an empty tuple of them.
     """
     parameters = [list(ids)]
-    steps: dict[str, list[tuple[int, str, str | None, str | None]]] = defaultdict(list)
+    steps: dict[str, list[tuple[int, str, str | None, str | None, str | None, str | None]]]
+    steps = defaultdict(list)
     for id, *step in connection.execute(_STEPS, parameters).fetchall():
         steps[id].append(tuple(step))
     calls: dict[tuple[str, int], list[ExportedCall]] = defaultdict(list)
@@ -154,8 +167,10 @@ def read_exported_runs(
                 model=by,
                 calls=tuple(calls[id, number]),
                 usage=usages.get((id, next(usage_numbers))) if source == "agent" else None,
+                finish=finish,
+                hosted=load_hosted_calls(hosted),
             )
-            for number, source, message, by in steps[id]
+            for number, source, message, by, finish, hosted in steps[id]
         )
         known_facts = {
             name: value for name, value in zip(_FACTS, facts, strict=True) if value is not None

@@ -14,13 +14,22 @@ from pathlib import Path
 
 import orjson
 
+from traces.dialects.media_parts import list_media
+from traces.dialects.types import HostedCall
 from traces.importers.shared.conversation import (
     ConversationCall,
     ConversationMessage,
     ImportedConversation,
 )
 from traces.importers.shared.file_reader import read_file_head, read_unpacked_file
-from traces.importers.shared.json_values import parse_json, require_objects, to_object
+from traces.importers.shared.finish_reason import find_finish_reason
+from traces.importers.shared.json_values import (
+    parse_json,
+    require_objects,
+    to_json_text,
+    to_object,
+    to_objects,
+)
 from traces.importers.shared.jsonl import iter_list_records
 from traces.importers.shared.run_reader import ImportNotes, RawRun
 from traces.importers.shared.zip_members import check_zip_size, read_zip_member
@@ -166,7 +175,7 @@ def _read_inspect_messages(
     sample: Table, model: str, notes: ImportNotes
 ) -> Iterator[ConversationMessage]:
     attachments = to_object(sample.get("attachments"))
-    usage = _read_usage_by_text(sample)
+    answers = _read_answers_by_text(sample)
     for each in require_objects(sample.get("messages", []), "messages"):
         role = str(each.get("role"))
         text = _join_inspect_text(each.get("content"), attachments)
@@ -183,47 +192,63 @@ def _read_inspect_messages(
                 else []
             )
             message_model = str(each.get("model") or model) or None
+            answer = answers[text].pop(0) if answers.get(text) else {}
             yield ConversationMessage(
                 role=role,
                 text=text,
                 model=message_model,
                 calls=tuple(parsed_calls),
-                usage=_take_next_usage(usage, text),
+                usage=_read_usage(to_object(answer.get("usage"))),
+                finish=find_finish_reason(answer),
+                hosted=tuple(_read_hosted_calls(each.get("content"))),
             )
         elif role in ("system", "user"):
-            yield ConversationMessage(role=role, text=text)
+            media = list_media(each.get("content"))
+            yield ConversationMessage(role=role, text=text, media=media)
         else:
             notes.skip(f"messages of role {role}")
 
 
-def _take_next_usage(usage: dict[str, list[dict[str, object]]], text: str) -> dict[str, object]:
-    return usage[text].pop(0) if usage.get(text) else {}
+def _read_hosted_calls(content: object) -> Iterator[HostedCall]:
+    for part in to_objects(content):
+        if part.get("type") == "tool_use":
+            failed, result = part.get("error"), part.get("result")
+            yield HostedCall(
+                tool=str(part.get("name") or part.get("tool_type")),
+                arguments=to_json_text(part.get("arguments")),
+                result=to_json_text(failed or result) if failed or result else None,
+                is_error=bool(failed),
+            )
 
 
-def _read_usage_by_text(sample: Table) -> dict[str, list[dict[str, object]]]:
-    """Return the token usage of responses, in order, by their text, if model events have it."""
-    usage_by_text: dict[str, list[dict[str, object]]] = {}
+def _read_answers_by_text(sample: Table) -> dict[str, list[Table]]:
+    """Return the model's responses, in order, by their text, if the log has model events."""
+    answers: dict[str, list[Table]] = {}
     attachments, events = to_object(sample.get("attachments")), sample.get("events")
     for each in events if isinstance(events, list) else ():
         output = to_object(to_object(each).get("output"))
-        usage, choices = to_object(output.get("usage")), output.get("choices")
-        if each.get("event") == "model" and usage and isinstance(choices, list) and choices:
+        choices = output.get("choices")
+        if each.get("event") == "model" and isinstance(choices, list) and choices:
             text = _join_inspect_text(
                 to_object(to_object(choices[0]).get("message")).get("content"),
                 attachments,
             )
-            cached = usage.get("input_tokens_cache_read")
-            prompt = _sum_token_counts(
-                usage.get("input_tokens"), cached, usage.get("input_tokens_cache_write")
-            )
-            counts = {
-                "prompt_tokens": prompt,
-                "cached_tokens": cached,
-                "completion_tokens": usage.get("output_tokens"),
-                "reasoning_tokens": usage.get("reasoning_tokens"),
-            }
-            usage_by_text.setdefault(text, []).append(counts)
-    return usage_by_text
+            answers.setdefault(text, []).append(output)
+    return answers
+
+
+def _read_usage(usage: Table) -> dict[str, object]:
+    if not usage:
+        return {}
+    cached = usage.get("input_tokens_cache_read")
+    return {
+        "prompt_tokens": _sum_token_counts(
+            usage.get("input_tokens"), cached, usage.get("input_tokens_cache_write")
+        ),
+        "cached_tokens": cached,
+        "completion_tokens": usage.get("output_tokens"),
+        "reasoning_tokens": usage.get("reasoning_tokens"),
+    }
 
 
 def _sum_token_counts(first: object, *more: object) -> int | None:

@@ -26,6 +26,7 @@ from traces.importers.shared.conversation import (
     iter_openai_calls,
 )
 from traces.importers.shared.file_reader import read_file_head, read_unpacked_file
+from traces.importers.shared.finish_reason import find_finish_reason
 from traces.importers.shared.json_values import (
     join_text_parts,
     require_objects,
@@ -164,6 +165,7 @@ def _to_answer(message: Table, calls: tuple[ConversationCall, ...]) -> Conversat
         model=str(model) if model else None,
         calls=calls,
         usage=_read_usage(usage, extra) if usage else {},
+        finish=find_finish_reason(reply),
     )
 
 

@@ -20,6 +20,7 @@ from traces.importers.shared.conversation import (
     ImportedConversation,
 )
 from traces.importers.shared.file_reader import read_file_head
+from traces.importers.shared.finish_reason import find_finish_reason
 from traces.importers.shared.json_values import to_object
 from traces.importers.shared.jsonl import is_json_list, iter_json_records
 from traces.importers.shared.run_reader import ImportNotes, RawRun
@@ -176,6 +177,7 @@ def _read_agent_step(
         model=str(model) if model else None,
         calls=tuple(calls),
         usage=_read_openhands_usage(to_object(answer.get("usage"))),
+        finish=find_finish_reason(answer),
     )
 
 

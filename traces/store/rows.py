@@ -6,6 +6,7 @@ Injections and outcomes are verdicts of another package and are not created here
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
+from traces.agent_name import name_agent_command
 from traces.conversation.derived_steps import (
     DerivedSteps,
     ToolUse,
@@ -22,6 +23,7 @@ from traces.pipeline.interrupted_stage import measure_interrupted_stage
 from traces.pipeline.stages import ModelCharge, derive_stage_cases, derive_stage_rows
 from traces.pipeline.unwritten_text import find_unwritten_text
 from traces.store.control_groups import digest_control_group
+from traces.store.hosted_calls import dump_hosted_calls
 from traces.store.schema import clip_stored_text, make_relation_row
 from traces.store.usage_rows import (
     TOKEN_COLUMNS,
@@ -156,14 +158,7 @@ def _find_pinned_calls(tape: Tape) -> frozenset[str]:
 
 def derive_agent_name(run: Trajectory) -> str | None:
     """Return the agent's given name, else its script or module, else its program."""
-    if run.agent or not run.command:
-        return run.agent
-    program, *rest = run.command
-    name = program.rpartition("/")[2]
-    if not rest or not name.startswith(("python", "node", "npx", "uvx")):
-        return name
-    script = rest[1] if rest[0] == "-m" and len(rest) > 1 else rest[0]
-    return name if script.startswith("-") else script.rpartition("/")[2]
+    return run.agent if run.agent or not run.command else name_agent_command(run.command)
 
 
 def _iter_exchange_rows(tape: Tape, told: DerivedSteps) -> Iterator[tuple[object, ...]]:
@@ -218,6 +213,8 @@ def _iter_step_rows(tape: Tape, told: DerivedSteps) -> Iterator[tuple[object, ..
                 "message": clip_stored_text(step.message),
                 "model": step.model,
                 "seqs": list(step.seqs),
+                "finish_reason": step.finish,
+                "hosted": dump_hosted_calls(step.hosted),
             },
         )
 
@@ -254,6 +251,7 @@ def _iter_tool_call_rows(tape: Tape, told: DerivedSteps) -> Iterator[tuple[objec
                 "answered_by": exchanges[-1].answered_by if exchanges else None,
                 "drifted": use.call_id in pinned,
                 "position": positions[use.step],
+                "incomplete": use.incomplete,
             },
         )
 
@@ -286,6 +284,7 @@ def _iter_message_rows(tape: Tape, told: DerivedSteps) -> Iterator[tuple[object,
                     "content": clip_stored_text(message.content),
                     "content_bytes": len(message.content.encode("utf-8", "replace")),
                     "lane": each.lane,
+                    "media": list(message.media),
                 },
             )
         seen[each.lane] = max(seen[each.lane], len(each.messages))

@@ -112,6 +112,8 @@ SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
                 "message": _TEXT,
                 "model": _TEXT,
                 "seqs": pa.list_(_INT),
+                "finish_reason": _TEXT,  # as the provider wrote it; NULL: the answer was cut off
+                "hosted": _TEXT,  # JSON: tool, arguments, result, is_error of what the provider ran
             }
         ),
         "tool_calls": pa.schema(
@@ -134,6 +136,7 @@ SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
                 "answered_by": _TEXT,  # of its last exchange: live, recorded, fault, ...
                 "drifted": _BOOL,  # the model got the recorded result instead
                 "position": _INT,  # its place among the calls of its step, from 1
+                "incomplete": _BOOL,  # the answer ended before the arguments did; NULL: unknown
             }
         ),
         "messages": pa.schema(
@@ -147,6 +150,7 @@ SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
                 "content_bytes": _INT,
                 "lane": _INT,
                 "digest": _TEXT,  # of an imported conversation up to this message
+                "media": pa.list_(_TEXT),  # image, audio, video, document: parts that are no text
             }
         ),
         "usage": pa.schema(

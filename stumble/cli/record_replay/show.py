@@ -1,13 +1,20 @@
 """`stumble show`: print the steps or exchanges of a tape, or the steps of a run of the store."""
 
 import json
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from stumble.cli.record_replay.show_stored_run import indent_step_text, show_stored_run
+from stumble.cli.record_replay.show_stored_run import (
+    describe_unusual_end,
+    format_hosted_calls,
+    indent_step_text,
+    list_hosted_calls,
+    show_stored_run,
+)
 from stumble.cli.tape_path import RunPath, TapePath
 from stumble.errors import UsageError
 
@@ -126,8 +133,10 @@ def _format_steps(tape: "Tape", told: "DerivedSteps", number: int | None) -> Ite
             )
             if step.missing:
                 yield f"       (goes on from {step.missing}, which is not on this tape)"
-            if step.message:
-                yield indent_step_text(step.message, full)
+            yield from format_hosted_calls(step.hosted, full)
+            text = _append_media(step.message, step.media)
+            if text:
+                yield indent_step_text(text, full)
             for use in told.tool_uses:
                 if use.step == step.number:
                     yield from _format_tool_use(use, full, labels, use.call_id in pinned)
@@ -139,7 +148,15 @@ def _format_step_head(step: "TrajectoryStep", label: str | None) -> str:
     model = f"  {step.model}" if step.model else ""
     tries = f"  {len(step.seqs)} attempts" if step.source == "agent" and len(step.seqs) > 1 else ""
     by = f"  {label}" if label else ""
-    return f"{step.number:3}  {step.source}{model}{lane}{tries}{by}  [exchange {seqs}]"
+    end = describe_unusual_end(step.source, step.finish)
+    return f"{step.number:3}  {step.source}{model}{lane}{tries}{by}{end}  [exchange {seqs}]"
+
+
+def _append_media(text: str, media: Iterable[str]) -> str:
+    """Return a text with what is beside it, such as `[2 images]`."""
+    counts = Counter(media)
+    named = [f"[{n} {kind}{'' if n == 1 else 's'}]" for kind, n in counts.items()]
+    return " ".join([text, *named] if text else named)
 
 
 def _format_tool_use(
@@ -147,9 +164,11 @@ def _format_tool_use(
 ) -> Iterator[str]:
     seqs = ",".join(map(str, use.seqs))
     where = f"{use.place}, joined by {use.join}, exchange {seqs}" if use.seqs else use.place
-    yield indent_step_text(f"-> {use.tool}({use.arguments})", full)
+    cut = "  (cut off)" if use.incomplete else ""
+    yield indent_step_text(f"-> {use.tool}({use.arguments})", full) + cut
     mark = {True: "!! ", False: "<- ", None: "<? "}[use.is_error]
     result = "no result was ever sent" if use.result is None else use.result
+    result = _append_media(result, use.media)
     by = [labels[use.seqs[-1]]] if use.seqs and labels else []
     by += ["the model was told the recorded result"] if pinned else []
     yield indent_step_text(f"{mark}{result}", full) + (f"  ({', '.join(by)})" if by else "")
@@ -172,6 +191,9 @@ def _list_step_rows(
                 "lane": step.lane,
                 "message": step.message,
                 "missing": step.missing,
+                "finish_reason": step.finish,
+                "media": list(step.media),
+                "hosted": list_hosted_calls(step.hosted),
                 "exchanges": list(step.seqs),
                 "answered_by": by[step.seqs[-1]] if step.source == "agent" else None,
                 "cascade": step.source == "agent" and step.seqs[-1] in cascades,
@@ -187,6 +209,8 @@ def _list_step_rows(
                         "exchanges": list(use.seqs),
                         "answered_by": by[use.seqs[-1]] if use.seqs else None,
                         "drifted": use.call_id in pinned,
+                        "incomplete": use.incomplete,
+                        "media": list(use.media),
                     }
                     for use in told.tool_uses
                     if use.step == step.number

@@ -1,7 +1,7 @@
 """`stumble show RUN` of an imported conversation: rows of the store, since it has no tape."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -9,6 +9,7 @@ import click
 from stumble.errors import UsageError
 
 if TYPE_CHECKING:
+    from traces.dialects.types import HostedCall
     from traces.exporters.run_model import ExportedCall, ExportedRun, ExportedStep
 
 LINE_WIDTH = 100
@@ -59,7 +60,9 @@ def _describe_run(run: "ExportedRun") -> str:
 
 
 def _format_step(number: int, step: "ExportedStep", *, full: bool) -> Iterator[str]:
-    yield f"{number:3}  {step.source}{f'  {step.model}' if step.model else ''}"
+    end = describe_unusual_end(step.source, step.finish, known=step.finish is not None)
+    yield f"{number:3}  {step.source}{f'  {step.model}' if step.model else ''}{end}"
+    yield from format_hosted_calls(step.hosted, full)
     if step.message:
         yield indent_step_text(step.message, full)
     for call in step.calls:
@@ -69,6 +72,41 @@ def _format_step(number: int, step: "ExportedStep", *, full: bool) -> Iterator[s
         yield indent_step_text(f"{mark}{result}", full)
         for name, size in call.cut.items():
             yield f"       ({name} shortened, of {size:,} bytes)"
+
+
+_USUAL_ENDS = frozenset(
+    ("stop", "end_turn", "tool_use", "tool_calls", "completed", "tool_call", "complete")
+)
+"""Reasons to finish, in lower case, of an answer that is whole: with and without calls."""
+
+
+def describe_unusual_end(source: str, finish: str | None, *, known: bool = True) -> str:
+    """Return how an answer ended, for the line of its step; empty if it is whole or unknown."""
+    if source != "agent" or not known or (finish or "").lower() in _USUAL_ENDS:
+        return ""
+    return f"  ended by {finish}" if finish else "  cut off"
+
+
+def format_hosted_calls(calls: "Iterable[HostedCall]", full: bool) -> Iterator[str]:
+    """Yield the lines of what the provider ran."""
+    for call in calls:
+        mark = {True: "!! ", False: "<- ", None: "<? "}[call.is_error]
+        yield indent_step_text(f"-> {call.tool}({call.arguments})", full) + "  (hosted)"
+        result = "its result is not in the answer" if call.result is None else call.result
+        yield indent_step_text(f"{mark}{result}", full)
+
+
+def list_hosted_calls(calls: "Iterable[HostedCall]") -> list[dict[str, object]]:
+    """Return what the provider ran, for JSON."""
+    return [
+        {
+            "tool": each.tool,
+            "arguments": each.arguments,
+            "result": each.result,
+            "is_error": each.is_error,
+        }
+        for each in calls
+    ]
 
 
 def indent_step_text(text: str, full: bool) -> str:
@@ -86,6 +124,8 @@ def _to_row(number: int, step: "ExportedStep") -> dict[str, object]:
         "source": step.source,
         "model": step.model,
         "message": step.message,
+        "finish_reason": step.finish,
+        "hosted": list_hosted_calls(step.hosted),
         "tool_calls": [_to_call_row(call) for call in step.calls],
     }
 

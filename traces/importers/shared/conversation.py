@@ -16,6 +16,7 @@ from typing import Literal
 import orjson
 import pyarrow as pa
 
+from traces.dialects.types import HostedCall
 from traces.importers.shared.conversation_rows import (
     ConversationRows,
     Row,
@@ -25,6 +26,7 @@ from traces.importers.shared.json_values import to_json_text
 from traces.lazy_dataclass import dataclass
 from traces.lazy_pattern import compile_lazily
 from traces.model_family import find_model_family
+from traces.store.hosted_calls import dump_hosted_calls
 from traces.store.schema import SCHEMAS, clip_stored_text, make_relation_row
 
 _DIGEST = 16
@@ -56,6 +58,11 @@ class ConversationMessage:
     is_error: bool | None = None
     usage: Mapping[str, object] = field(default_factory=dict)
     """Columns of the relation `usage` for this response, if the file has them."""
+    finish: str | None = None
+    """Why the response ended, as its provider wrote it."""
+    hosted: tuple[HostedCall, ...] = ()
+    media: tuple[str, ...] = ()
+    """Kind of each part that is not text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +124,8 @@ def add_conversation(rows: ConversationRows, talk: ImportedConversation) -> list
             "source": source,
             "message": clip_stored_text(message.text),
             "model": message.model,
+            "finish_reason": message.finish,
+            "hosted": dump_hosted_calls(message.hosted),
         }
         rows.steps.append(make_relation_row("steps", columns))
         for place, call in enumerate(message.calls):
@@ -222,7 +231,12 @@ def _describe_content(said: ConversationMessage) -> dict[str, object]:
     if calls:
         content = orjson.dumps({"content": said.text, "tool_calls": calls}).decode()
     size = len(content.encode())
-    return {"role": said.role, "content": clip_stored_text(content), "content_bytes": size}
+    return {
+        "role": said.role,
+        "content": clip_stored_text(content),
+        "content_bytes": size,
+        "media": list(said.media),
+    }
 
 
 def _match_results_to_calls(

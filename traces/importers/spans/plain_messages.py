@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from traces.dialects.media_parts import list_media
 from traces.importers.shared.conversation import (
     ConversationCall,
     ConversationMessage,
@@ -54,7 +55,13 @@ def read_genai_message(message: Table) -> Iterator[ConversationMessage]:
     if calls or texts:
         role = to_role(message.get("role"))
         role = role if role != "tool" else "user"
-        yield ConversationMessage(role=role, text="\n".join(texts), calls=calls)
+        finish = message.get("finish_reason")
+        yield ConversationMessage(
+            role=role,
+            text="\n".join(texts),
+            calls=calls,
+            finish=finish if isinstance(finish, str) else None,
+        )
 
 
 def to_role(role: object) -> str:
@@ -90,8 +97,13 @@ def read_plain_message(message: Table) -> Iterator[ConversationMessage]:
             case _ if isinstance(part.get("text"), str):
                 texts.append(str(part["text"]))
     if calls or texts or not isinstance(content, list):
+        finish = message.get("finish_reason") or message.get("stop_reason")
         yield ConversationMessage(
-            role=role if role != "tool" else "user", text="\n".join(texts), calls=tuple(calls)
+            role=role if role != "tool" else "user",
+            text="\n".join(texts),
+            calls=tuple(calls),
+            finish=finish if isinstance(finish, str) else None,
+            media=list_media(content),
         )
 
 

@@ -6,6 +6,7 @@ older GenAI conventions, and `input.value`.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import count
 
 from traces.importers.shared.conversation import ConversationCall, ConversationMessage
@@ -117,9 +118,7 @@ def _read_legacy_message(message: Table, usual: str) -> Iterator[ConversationMes
     said["content"] = parts if to_objects(parts) else content
     for each in read_plain_message(said):
         own = _to_calls(calls, "name", "") if each.role == "assistant" else ()
-        yield ConversationMessage(
-            role=each.role, text=each.text, calls=each.calls or own, call_id=each.call_id
-        )
+        yield replace(each, calls=each.calls or own)
 
 
 def _read_vercel(span: Span, side: str) -> Messages:
@@ -208,17 +207,10 @@ _READERS: tuple[Callable[[Span, str], Messages], ...] = (
 def name_calls(messages: Messages, counter: "count[int]") -> Messages:
     """Return the messages with an id for each call that has none."""
     return [
-        ConversationMessage(
-            role=each.role,
-            text=each.text,
-            call_id=each.call_id,
-            is_error=each.is_error,
+        replace(
+            each,
             calls=tuple(
-                call
-                if call.id
-                else ConversationCall(
-                    id=f"call-{next(counter)}", tool=call.tool, arguments=call.arguments
-                )
+                call if call.id else replace(call, id=f"call-{next(counter)}")
                 for call in each.calls
             ),
         )

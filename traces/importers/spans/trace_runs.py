@@ -15,6 +15,7 @@ from traces.importers.shared.conversation import (
     ImportedConversation,
 )
 from traces.importers.shared.run_reader import ImportNotes
+from traces.importers.spans.plain_messages import parse_json_text
 from traces.importers.spans.span_files import Span, Table
 from traces.importers.spans.span_messages import name_calls, read_span_messages
 from traces.importers.spans.tool_spans import (
@@ -39,6 +40,12 @@ _AGENTS = ("gen_ai.agent.name", "agent.name", "agent_name", "ai.telemetry.functi
 RUN_ID = "stumble.run.id"
 """The attribute of the root in an export of ours with the id of its run."""
 EXPORTED_FACTS = ("scenario", "task", "passed", "reward", "ended")
+_FINISHES = (
+    "gen_ai.response.finish_reasons",
+    "gen_ai.completion.0.finish_reason",
+    "llm.finish_reason",
+    "ai.response.finishReason",
+)
 _REQUESTS = ("chat", "generate_content", "text_completion", "completion")
 _COUNTS = {
     "prompt_tokens": (
@@ -167,7 +174,9 @@ def _read_trace_messages(spans: list[Span], notes: ImportNotes) -> list[Conversa
         lane.seen = len(inputs) + len(outputs)
         if outputs:
             known = span.attributes
-            said = replace(_join(outputs), model=_read_model(known), usage=_read_usage(known))
+            said = _join(outputs)
+            finish = _read_finish(known) or said.finish
+            said = replace(said, model=_read_model(known), usage=_read_usage(known), finish=finish)
             timed.append((span.start, said))
     tools = [read_tool_span(span) for span in spans if is_tool_span(span)]
     return _add_tool_spans(_link_results(timed), tools, counter, notes)
@@ -311,6 +320,16 @@ def _read_usage(known: Table) -> dict[str, object]:
 
 def _read_model(known: Table) -> str | None:
     return next((str(known[name]) for name in _MODELS if known.get(name)), None)
+
+
+def _read_finish(known: Table) -> str | None:
+    """Return why the response ended: the last of several choices' or chunks' reasons."""
+    for name in _FINISHES:
+        reasons = parse_json_text(known.get(name)) or known.get(name)
+        last = reasons[-1] if isinstance(reasons, list) and reasons else reasons
+        if isinstance(last, str) and last:
+            return last
+    return None
 
 
 def group_by_trace(spans: Iterator[Span]) -> dict[str, list[Span]]:
