@@ -7,6 +7,7 @@ plain Node programs read no proxy variable at all, hence the hook.
 
 import os
 import ssl
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -41,6 +42,10 @@ RARE_CA_BUNDLE_VARIABLES = (
 )
 """Read by few clients, so changed only if set; there they take precedence over the others."""
 NODE_HOOK = Path(__file__).with_name("node_hook.mjs")
+PYTHON_HOOK = Path(__file__).with_name("python_hook")
+"""A folder for PYTHONPATH; see its `sitecustomize.py`."""
+TEE_PYTHON_VARIABLE = "STUMBLE_PYTHON"
+"""Names the Python on which the tee of a stdio MCP server runs."""
 CA_FOLDER_VARIABLE = "SSL_CERT_DIR"
 """Some clients read this first, so its certificates are copied into the bundle."""
 
@@ -76,6 +81,13 @@ def build_agent_env(
     # Without this, litellm fetches prices over the network on import, for up to 10 s.
     env.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     return env
+
+
+def add_server_hooks(env: Mapping[str, str]) -> dict[str, str]:
+    """Return an agent's environment in which libraries start stdio MCP servers behind tees."""
+    folders = (str(PYTHON_HOOK), *filter(None, [env.get("PYTHONPATH")]))
+    hooked = {"PYTHONPATH": os.pathsep.join(folders), TEE_PYTHON_VARIABLE: sys.executable}
+    return {**env, **hooked}
 
 
 def _is_no_proxy_variable(name: str) -> bool:

@@ -6,17 +6,62 @@
 // node:https: every Agent opens its connections through a method of its prototype. Programs with
 // a dispatcher or agent that has a proxy keep theirs. node:http2 (AWS's SDK) wants a socket at once:
 // what it writes waits until the tunnel is open. All connections use CONNECT.
+//
+// Stdio MCP servers that a library starts (its transport is on the stack) get the run's tee.
 
+import childProcess from 'node:child_process'
 import http from 'node:http'
 import http2 from 'node:http2'
 import https from 'node:https'
 import { syncBuiltinESMExports } from 'node:module'
 import net from 'node:net'
+import path from 'node:path'
 import { Duplex } from 'node:stream'
 import tls from 'node:tls'
+import { fileURLToPath } from 'node:url'
 
 const env = process.env
 const named = env.HTTPS_PROXY || env.https_proxy || env.HTTP_PROXY || env.http_proxy
+
+const run = env.STUMBLE_RUN
+const python = env.STUMBLE_PYTHON
+
+if (run && python) {
+  const tee = fileURLToPath(new URL('../mcp/tee.py', import.meta.url))
+  const transport = /StdioClientTransport|StdioMCPTransport|@modelcontextprotocol/
+  const interpreter = /^(python|node|npx|npm|uvx|uv|bun|deno)/
+
+  const nameServer = (command, args) => {
+    const program = path.basename(command)
+    const plain = args.find((word) => !word.startsWith('-'))
+    if (!interpreter.test(program) || !plain) return program
+    return path.basename(plain).replace(/\.(py|[cm]?js|ts)$/, '') || program
+  }
+
+  const isServer = (command, args, options) => {
+    const stdio = options?.stdio ?? 'pipe'
+    const [input, output] = Array.isArray(stdio) ? stdio : [stdio, stdio]
+    const piped = input === 'pipe' && output === 'pipe' && !options?.shell
+    const stub = path.basename(command) === 'stumble' && args[0] === 'mcp'
+    if (!piped || stub || args.includes(tee)) return false
+    const kept = Error.stackTraceLimit
+    Error.stackTraceLimit = 30
+    const { stack } = new Error()
+    Error.stackTraceLimit = kept
+    return transport.test(stack)
+  }
+
+  const start = childProcess.spawn
+  childProcess.spawn = function spawn(command, args, options) {
+    const words = Array.isArray(args) ? args : []
+    const chosen = Array.isArray(args) ? options : args
+    if (!isServer(command, words, chosen)) return start.call(this, command, args, options)
+    const name = nameServer(command, words)
+    const behind = ['-I', '-S', tee, '--name', name, '--run', run, '--', command, ...words]
+    return start.call(this, python, behind, chosen)
+  }
+  syncBuiltinESMExports()
+}
 
 if (named) {
   const proxy = new URL(named)

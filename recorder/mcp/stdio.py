@@ -80,6 +80,8 @@ class McpStdioContext:
     """Whether the client has sent what a recorded server had waited for before an answer."""
     fail: Callable[[BaseException], object]
     sessions: set["McpStdioSession"] = field(default_factory=set)
+    served: set[str] = field(default_factory=set)
+    """The names of the servers that had a tee."""
     numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     def open_session(self) -> "McpStdioSession":
@@ -266,6 +268,7 @@ class McpStdioSession(asyncio.Protocol):
 
     def _on_hello(self, at: float, data: bytes) -> None:
         name, *command = data.decode("utf-8", "surrogateescape").split("\0")
+        self._run.served.add(name)
         self._url = to_parsable_url(f"stdio://{name}/")
         self._send_frame(
             tee.LET_RUN_DECIDE if self._run.decides else tee.ONLY_WATCH,

@@ -12,12 +12,17 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from recorder.agent.blocked_connections import BlockedConnection
 from recorder.agent.isolation import find_missing_capabilities
+from recorder.agent.unseen_traffic import UnseenTrafficWatch
 from stumble.doctor.static_checks import check_agent_program, check_agent_variables
 from stumble.runs.launcher import ColdLauncher
 from stumble.runs.session import AgentResult, RunOptions, open_replay_session, run_agent
 from stumble.runs.summary import describe_unread_models
+from stumble.runs.unseen_traffic import (
+    describe_connections,
+    describe_earlier_servers,
+    describe_unteed_servers,
+)
 from traces.bodies.content_encoding import read_content
 from traces.bodies.websocket import WebSocketDeclineTap
 from traces.conversation.classify import classify_request
@@ -127,19 +132,29 @@ async def examine_agent(
     head = Trajectory(id="doctor", recorded_at=time.time())
     with TapeWriter(scratch / "doctor.tape", head) as tape:
         async with open_replay_session(ca=ca, scratch=scratch, hosts={}, out=False) as session:
-            result = await run_agent(
-                session,
-                ColdLauncher(command=command, budget=budget, output=printed),
-                (ConversationTap(), WebSocketDeclineTap(), stub),
-                tape,
-                RunOptions(alone=not_alone is None),
-                began=began,
-            )
+            unseen = UnseenTrafficWatch((), lambda: True)
+            async with unseen.look_around():
+                result = await run_agent(
+                    session,
+                    ColdLauncher(command=command, budget=budget, output=printed),
+                    (ConversationTap(), WebSocketDeclineTap(), stub),
+                    tape,
+                    RunOptions(alone=not_alone is None),
+                    began=began,
+                )
     exchanges = tuple(stub.asked)
     findings = (
         *_find_model_calls(exchanges),
         *_find_other_traffic(exchanges),
         *_find_missed_traffic(result, not_alone),
+        *(
+            DoctorFinding(what="mcp", seen=False, text=text)
+            for text in describe_unteed_servers(unseen.servers)
+        ),
+        *(
+            DoctorFinding(what="proxy", seen=False, text=text)
+            for text in describe_earlier_servers((x.request for x in exchanges), command)
+        ),
         *(
             DoctorFinding(what="program", seen=seen, text=text)
             for seen, text in check_agent_program(command, env)
@@ -194,12 +209,8 @@ def _find_missed_traffic(acted: AgentResult, not_alone: str | None) -> Iterator[
     if not_alone is not None:
         text = f"what goes past the proxy cannot be told here: {not_alone}"
         yield DoctorFinding(what="proxy", seen=None, text=text)
-    for attempt, count in acted.attempts.items():
-        yield DoctorFinding(what="proxy", seen=False, text=_describe_proxy_bypass(attempt, count))
-
-
-def _describe_proxy_bypass(attempt: BlockedConnection, count: int) -> str:
-    return f"past the proxy: {attempt}" + (f", {count} times" if count > 1 else "")
+    for text in describe_connections(acted.attempts):
+        yield DoctorFinding(what="proxy", seen=False, text=text)
 
 
 def _get_request_host(exchange: Exchange) -> str:

@@ -1,0 +1,80 @@
+"""Processes of this machine as /proc shows them: parents, commands and sockets (proc(5)).
+
+What another user's process hides, and what ended meanwhile, is left out.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+PROC = Path("/proc")
+
+
+class RunningProcess(NamedTuple):
+    """A process and the words of its command."""
+
+    pid: int
+    command: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """`python3 hub.py --port 7 (process 77)`."""
+        return f"{' '.join(self.command)} (process {self.pid})"
+
+
+def read_command(pid: int) -> tuple[str, ...]:
+    """Return the words of a process's command; empty if it ended, or is the kernel's."""
+    try:
+        words = (PROC / str(pid) / "cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return ()
+    return tuple(os.fsdecode(word) for word in words[:-1])
+
+
+def list_descendants(root: int) -> list[int]:
+    """Return the processes below `root`, parents first."""
+    children: dict[int, list[int]] = {}
+    for pid in _list_pids():
+        children.setdefault(_read_parent(pid), []).append(pid)
+    found, waiting = list[int](), [root]
+    while waiting:
+        below = children.get(waiting.pop(0), [])
+        found += below
+        waiting += below
+    return found
+
+
+def _list_pids() -> Iterator[int]:
+    return (int(name) for name in os.listdir(PROC) if name.isdecimal())  # noqa: PTH208
+
+
+def _read_parent(pid: int) -> int:
+    try:
+        stat = (PROC / str(pid) / "stat").read_bytes()
+    except OSError:
+        return 0
+    return int(stat.rpartition(b")")[2].split()[1])
+
+
+def list_open_files(pid: int) -> dict[int, str]:
+    """Map a process's descriptors to what they are: `socket:[77]`, `pipe:[78]`, a path."""
+    folder, found = PROC / str(pid) / "fd", dict[int, str]()
+    try:
+        numbers = os.listdir(folder)  # noqa: PTH208
+    except OSError:
+        return {}
+    for number in numbers:
+        try:
+            found[int(number)] = os.readlink(folder / number)  # noqa: PTH115
+        except OSError:
+            continue
+    return found
+
+
+def find_socket_owner(inode: str) -> RunningProcess | None:
+    """Return a process that has the socket with this inode open."""
+    name = f"socket:[{inode}]"
+    for pid in _list_pids():
+        if name in list_open_files(pid).values():
+            return RunningProcess(pid, read_command(pid))
+    return None
