@@ -102,6 +102,7 @@ class TapePlayer:
     ) -> None:
         """`key` is the user's for the marks of weak secrets, as in `RecordingIndex`."""
         playable, run = select_playable_exchanges(recording.exchanges), recording.trajectory
+        read = recording.input.data if recording.input else b""
         rules = rules.with_clock(partial(find_clock_rules, playable, run))
         self._index = RecordingIndex(
             playable,
@@ -109,7 +110,7 @@ class TapePlayer:
             partial(find_served_calls, recording),
             redactions=find_tape_redactions(recording),
             policy=_choose_header_policy(recording, options),
-            given=run.command,
+            given=(*run.command, read.decode("utf-8", "surrogateescape")),
             recorded_at=run.recorded_at or 0.0,
             key=key,
         )

@@ -8,7 +8,7 @@ verdict are functions elsewhere, so that a better rule improves old tapes.
 cannot reproduce the pauses before the first chunk and after the last one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from typing import Literal
 
@@ -474,12 +474,51 @@ class RunEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TerminalEvent:
+    """Something that happened at an agent's terminal."""
+
+    kind: str
+    """`keys`, `size`, `hangup`, or the kind of query that the terminal replied to."""
+    at: float
+    """Seconds since the terminal was opened."""
+    quiet: float
+    """Seconds since the agent's last output."""
+    steps: int
+    """Steps of the conversation before it."""
+    answering: bool
+    """Whether an answer of a model was under way."""
+    mode: int
+    """1 if the agent read whole lines, plus 2 if what is typed was shown."""
+    size: int = 0
+    """Bytes of the keys, or of the reply."""
+    rows: int = 0
+    columns: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AgentInput:
-    """What the agent could read from its standard input, which was a pipe or a file."""
+    """What the agent could read from its standard input: a pipe, a file or a terminal."""
 
     data: bytes
+    """All bytes of a pipe or file; the keys that were typed at a terminal."""
     whole: bool = True
-    """False if there was more than a tape holds."""
+    """False if there was more than a tape holds, or lines were typed without echo."""
+    terminal: str | None = None
+    """The kind of terminal, as in the variable TERM; None if it was none."""
+    outputs: tuple[int, ...] = ()
+    """Which of standard output (1) and standard error (2) were the terminal."""
+    replies: bytes = b""
+    """The terminal's replies to queries, one after the other."""
+    events: tuple[TerminalEvent, ...] = ()
+
+    def split_events(self) -> Iterator[tuple[TerminalEvent, bytes]]:
+        """Yield each event with its bytes: keys of `data`, or a reply."""
+        places = {True: 0, False: 0}
+        for event in self.events:
+            is_keys = event.kind == "keys"
+            start = places[is_keys]
+            places[is_keys] += event.size
+            yield event, (self.data if is_keys else self.replies)[start : start + event.size]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,10 @@ import stat
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import IO
+
+from recorder.agent.process import AgentStreams
+from traces.model import AgentInput
 
 MAX_KEPT_BYTES = 1 << 22
 """Bytes of input that a tape holds at most."""
@@ -24,6 +28,16 @@ class PipedInput:
         self._kept = bytearray()
         self.is_whole = True
         """Whether `kept` is all that the agent could read."""
+
+    @contextmanager
+    def open_streams(self, out: IO[bytes] | None) -> Iterator[AgentStreams]:
+        """Yield the agent's streams, with `out` for what it prints."""
+        with self.open_pipe() as stdin:
+            yield AgentStreams(stdin=stdin, stdout=out, stderr=out)
+
+    def to_agent_input(self) -> AgentInput:
+        """Return what was passed on, as a tape keeps it."""
+        return AgentInput(data=self.kept, whole=self.is_whole)
 
     @property
     def kept(self) -> bytes:

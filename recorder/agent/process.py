@@ -40,6 +40,8 @@ class AgentStreams(NamedTuple):
     stdin: int | IO[bytes] | None = None
     stdout: int | IO[bytes] | None = None
     stderr: int | IO[bytes] | None = None
+    terminal: bool = False
+    """Whether standard input is a terminal of the agent's own, which it shall control."""
 
 
 INHERITED_STREAMS = AgentStreams()
@@ -92,7 +94,8 @@ async def run_agent_process(
             stdout=streams.stdout,
             stderr=streams.stderr,
             pass_fds=(order_reader, *(cage.passed_fds if cage else ())),
-            process_group=0,
+            process_group=None if streams.terminal else 0,
+            start_new_session=streams.terminal,
         )
     except BaseException:
         orders.close_pipe()

@@ -18,7 +18,8 @@ it is excluded from signals sent to single processes.
 
 If standard input is the recorder's terminal, the agent's group becomes its foreground group, until
 the agent ends. A stop (Ctrl-Z) stops the recorder too, and the agent continues when the shell
-brings the recorder to the foreground.
+brings the recorder to the foreground. A supervisor that was started in a session of its own makes
+standard input the terminal of that session; an agent that stops there continues at once.
 
 Standard library only, with few imports: every run waits for this to start.
 """
@@ -215,6 +216,8 @@ def main() -> None:
     """Start the agent and supervise it to its end."""
     orders, grace, wrapped, program, *command = sys.argv[1:]
     ours = os.getpgid(os.getppid())
+    if os.getsid(0) == os.getpid() and os.isatty(0):
+        ours = claim_terminal()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if it is ignored, there is nothing to wait for
     if supervisor := os.fork():
         os.close(int(orders))
@@ -225,6 +228,15 @@ def main() -> None:
         agent.start_agent(program, command)
         code = agent.supervise_agent()
     exit_as_child(code)
+
+
+def claim_terminal() -> int:
+    """Make standard input the terminal of this session; return its foreground group, ours."""
+    import fcntl
+    import termios
+
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    return os.getpgrp()
 
 
 if __name__ == "__main__":

@@ -23,8 +23,9 @@ _PIPES = ("pipe:", "socket:")
 class UnseenTrafficWatch:
     """Looks at the run's processes now and then, at first often."""
 
-    def __init__(self, ports: Collection[int], has_model_traffic: Callable[[], bool]) -> None:
-        self._ports, self._has_model_traffic = frozenset(ports), has_model_traffic
+    def __init__(self, has_model_traffic: Callable[[], bool], ports: Collection[int] = ()) -> None:
+        """`ports` are the recorder's, which `look_around` may name later."""
+        self._has_model_traffic, self._ports = has_model_traffic, frozenset(ports)
         self._known_sockets = set[str]()
         self._known_processes = set[tuple[int, tuple[str, ...]]]()
         self.connections: dict[BlockedConnection, int] = {}
@@ -33,8 +34,9 @@ class UnseenTrafficWatch:
         """Commands of servers without a tee, and how often each was started."""
 
     @asynccontextmanager
-    async def look_around(self) -> AsyncIterator[None]:
-        """Look while the block runs."""
+    async def look_around(self, ports: Collection[int]) -> AsyncIterator[None]:
+        """Look while the block runs; connections to these ports of the recorder are seen."""
+        self._ports = frozenset(ports)
         looking = asyncio.create_task(self._look_on())
         try:
             yield

@@ -3,10 +3,14 @@
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from stumble.errors import HarnessError, UsageError
+
+if TYPE_CHECKING:
+    from stumble.runs.environment.upstream_trust import UpstreamTrust
 
 LISTEN_DEFAULT = "127.0.0.1:8080"
 METRICS_DEFAULT = "127.0.0.1:9464"
@@ -57,6 +61,7 @@ def serve_daemon(
     metrics: str | None,
     rules: Path | None,
     hosts: Mapping[str, tuple[str, int]],
+    trust: "UpstreamTrust",
     command: tuple[str, ...],
 ) -> None:
     """Serve until told to end. Raises UsageError or, without sockets, HarnessError."""
@@ -65,8 +70,6 @@ def serve_daemon(
     from recorder import event_loop
     from recorder.agent.env import write_ca_bundle
     from recorder.ca import ensure_ca_certificate
-    from recorder.proxy.corporate_proxy import read_proxy_settings
-    from recorder.proxy.route import UpstreamRoute
     from recorder.scratch_folder import make_scratch_folder
     from scenarios.toml_reader import ScenarioError
     from stumble.daemon.service import DaemonOptions, RecordingDaemon, open_sockets
@@ -86,9 +89,7 @@ def serve_daemon(
             rules=rules,
             root=store.root,
             ca=ca,
-            route=UpstreamRoute(
-                hosts=dict(hosts), ca_file=bundle, proxies=read_proxy_settings(os.environ)
-            ),
+            route=trust.make_route(hosts, bundle, scratch),
         )
 
         def say(line: str) -> None:

@@ -138,6 +138,43 @@ def host_option[**P, R](function: Callable[P, R]) -> Callable[P, R]:
     )(function)
 
 
+def upstream_trust_options[R](function: Callable[..., R]) -> Callable[..., R]:
+    """Add the options that live requests over TLS may need; the command gets `trust`."""
+
+    @functools.wraps(function)
+    def wrapper(
+        *,
+        insecure_hosts: tuple[str, ...],
+        upstream_ca: Path | None,
+        client_cert: Path | None,
+        **rest: object,
+    ) -> R:
+        from stumble.runs.environment.upstream_trust import UpstreamTrust
+
+        trust = UpstreamTrust(
+            insecure=frozenset(insecure_hosts), ca=upstream_ca, client_cert=client_cert
+        )
+        return function(trust=trust, **rest)
+
+    file = click.Path(exists=True, dir_okay=False, path_type=Path)
+    insecure = click.option(
+        "--insecure-upstream",
+        "insecure_hosts",
+        multiple=True,
+        metavar="HOST",
+        help="Do not verify the certificate of HOST, as the agent itself does not.",
+    )
+    authority = click.option(
+        "--upstream-ca", type=file, help="PEM file with more certificate authorities of servers."
+    )
+    own = click.option(
+        "--client-cert",
+        type=file,
+        help="PEM file with a certificate and its key, for servers that want one.",
+    )
+    return insecure(authority(own(wrapper)))
+
+
 def world_command_options[R](function: Callable[..., R]) -> Callable[..., R]:
     """Add the options of a world; the command gets five texts."""
     verify = click.option(

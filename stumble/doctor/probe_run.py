@@ -127,21 +127,20 @@ async def examine_agent(
     It works in the current folder, and its output goes to a file in `scratch`.
     """
     began, stub, printed = time.monotonic(), StubAnswerTap(), scratch / "printed"
+    unseen = UnseenTrafficWatch(lambda: True)
     not_alone = find_missing_capabilities().alone
     printed.touch()
     head = Trajectory(id="doctor", recorded_at=time.time())
     with TapeWriter(scratch / "doctor.tape", head) as tape:
         async with open_replay_session(ca=ca, scratch=scratch, hosts={}, out=False) as session:
-            unseen = UnseenTrafficWatch((), lambda: True)
-            async with unseen.look_around():
-                result = await run_agent(
-                    session,
-                    ColdLauncher(command=command, budget=budget, output=printed),
-                    (ConversationTap(), WebSocketDeclineTap(), stub),
-                    tape,
-                    RunOptions(alone=not_alone is None),
-                    began=began,
-                )
+            result = await run_agent(
+                session,
+                ColdLauncher(command=command, budget=budget, output=printed),
+                (ConversationTap(), WebSocketDeclineTap(), stub),
+                tape,
+                RunOptions(alone=not_alone is None, unseen=unseen),
+                began=began,
+            )
     exchanges = tuple(stub.asked)
     findings = (
         *_find_model_calls(exchanges),

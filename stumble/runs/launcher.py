@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING
 from recorder.agent.agent_input import PipedInput
 from recorder.agent.isolation import AgentIsolation
 from recorder.agent.process import AgentExit, AgentStreams, run_agent_process
+from recorder.agent.terminal import AgentTerminal, Progress
 from stumble.user_data.known_secrets import find_known_secrets
+from traces.conversation.tracker import ConversationTap
 from traces.lazy_dataclass import dataclass
 from traces.redaction.redacted_log import redact_file_end
 from traces.tape import Tape
@@ -43,7 +45,7 @@ class ColdLauncher:
     env: Mapping[str, str] = field(default_factory=dict)
     """Environment variables in addition to those of the run."""
     warm: bool = False
-    input: PipedInput | None = None
+    input: PipedInput | AgentTerminal | None = None
     """Its standard input; None passes that of this process through."""
 
     async def __call__(
@@ -59,14 +61,16 @@ class ColdLauncher:
                 files.enter_context(redacted_output(self.output))
             out = files.enter_context(self.output.open("ab")) if self.output else None
             env = {**env, **self.env}
-            stdin = files.enter_context(self.input.open_pipe()) if self.input else None
+            streams = AgentStreams(stdout=out, stderr=out)
+            if self.input is not None:
+                streams = files.enter_context(self.input.open_streams(out))
             return await run_agent_process(
                 self._add_prefix(command or self.command, env),
                 env=env,
                 cwd=cwd or self.cwd,
                 budget=self.budget,
                 patience=self.patience,
-                streams=AgentStreams(stdin=stdin, stdout=out, stderr=out),
+                streams=streams,
                 cage=cage,
             )
 
@@ -89,11 +93,30 @@ def redacted_output(path: Path) -> Iterator[None]:
             redact_file_end(path, start, secrets=find_known_secrets())
 
 
-def with_recorded_input(launch: "AgentLauncher", recording: Tape) -> "AgentLauncher":
-    """Return the launcher with the standard input of the recording, if that has one."""
-    if recording.input is None or not isinstance(launch, ColdLauncher):
+def with_recorded_input(
+    launch: "AgentLauncher", recording: Tape, watch: ConversationTap
+) -> "AgentLauncher":
+    """Return the launcher with the standard input of the recording, if that has one.
+
+    What was typed follows the conversation that `watch` sees.
+    """
+    given = recording.input
+    if given is None or not isinstance(launch, ColdLauncher):
         return launch
-    return replace(launch, input=PipedInput(data=recording.input.data))
+    if given.terminal is None:
+        return replace(launch, input=PipedInput(data=given.data))
+    from recorder.agent.typed_input import PlayedTerminal
+
+    played = PlayedTerminal(given)
+    follow_conversation(played, watch)
+    return replace(launch, input=played, env={**launch.env, "TERM": given.terminal})
+
+
+def follow_conversation(terminal: AgentTerminal, watch: ConversationTap) -> None:
+    """Let a terminal know how far the conversation is that `watch` sees."""
+    terminal.measure_progress = lambda: Progress(
+        steps=watch.conversations.steps, is_answering=watch.is_answering
+    )
 
 
 class WarmAgentProcess:

@@ -4,11 +4,12 @@ import asyncio
 import os
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from recorder.agent.terminal import AgentTerminal
 from recorder.agent.time_zone import read_time_zone
+from recorder.agent.unseen_traffic import UnseenTrafficWatch
 from scenarios.workspace.manifest import ManifestEntry
 from scenarios.workspace.stand_ins import save_stand_ins
 from scenarios.world import World
@@ -21,6 +22,7 @@ from stumble.runs.environment.workspaces import (
     open_store_blobs,
 )
 from stumble.runs.environment.worlds import lock_world
+from stumble.runs.launcher import follow_conversation
 from stumble.runs.session import (
     AgentResult,
     ReplaySession,
@@ -41,7 +43,7 @@ from stumble.user_data.known_secrets import load_user_secrets
 from traces.bodies.websocket import WebSocketDeclineTap
 from traces.conversation.tracker import ConversationTap
 from traces.conversation.volatile_fields import VOLATILE_VERSION
-from traces.model import AgentInput, Trajectory
+from traces.model import Trajectory
 from traces.store.store_dir import StoreDirectory
 from traces.tape import TapeWriter
 
@@ -69,9 +71,8 @@ async def record_run(
         if world is not None:
             await world.reset()
         async with open_replay_session(
-            ca=ca, scratch=scratch, hosts=plan.hosts, out=True
+            ca=ca, scratch=scratch, hosts=plan.hosts, out=True, trust=plan.trust
         ) as session:
-            session = _with_server_options(session, plan, scratch)
             recording = LiveRecording(plan, launch, world, id=id, session=session, say=say)
             result = await recording.run(path)
         await asyncio.to_thread(tape_files.seal_finished_tape, path)
@@ -100,6 +101,9 @@ class LiveRecording:
         self._id, self._session, self._say = id, session, say
         self._began = time.monotonic()
         self._watch = ConversationTap(plan.tools)
+        self._unseen = UnseenTrafficWatch(lambda: self._watch.conversations.steps > 0)
+        if isinstance(plan.input, AgentTerminal):
+            follow_conversation(plan.input, self._watch)
         self.visible_store: tuple[ManifestEntry, ...] = ()
         """What the agent saw of the store and the tape in its folder."""
 
@@ -111,8 +115,8 @@ class LiveRecording:
             if plan.store is not None and plan.snapshot is not None and plan.workspace is not None:
                 self.visible_store = list_visible_store(plan.workspace, plan.store, path)
             agent, injector = await self._run_agent(tape)
-            if (given := plan.input) is not None:
-                tape.write_input(AgentInput(data=given.kept, whole=given.is_whole))
+            if plan.input is not None:
+                tape.write_input(plan.input.to_agent_input())
             unseen = describe_untrusted_hosts(agent.untrusted)
             ending = await write_run_ending(
                 tape, self._watch, agent.exit, self._world, self._began, unseen=unseen
@@ -128,6 +132,8 @@ class LiveRecording:
             untrusted=agent.untrusted,
             refusals=agent.refusals,
             warnings=agent.warnings,
+            attempts=self._unseen.connections,
+            unteed=self._unseen.servers,
         )
 
     def _make_head(self) -> Trajectory:
@@ -168,6 +174,7 @@ class LiveRecording:
             relays=not plan.armed,
             upstreams=plan.upstreams,
             budgets=budgets,
+            unseen=self._unseen,
             say=self._say,
         )
         taps = (self._watch, *faults, declined, budgets)
@@ -187,19 +194,6 @@ class LiveRecording:
             seed=plan.seed,
             world=self._world is not None,
         )
-
-
-def _with_server_options(session: ReplaySession, plan: RecordPlan, scratch: Path) -> ReplaySession:
-    """Return the session with the plan's trust in servers; agents need not trust the same CAs."""
-    assert session.route is not None
-    bundle = session.bundle
-    if plan.upstream_ca is not None:
-        bundle = scratch / "upstream-ca.pem"
-        bundle.write_bytes(session.bundle.read_bytes() + b"\n" + plan.upstream_ca.read_bytes())
-    route = replace(
-        session.route, ca_file=bundle, insecure=plan.insecure, client_cert=plan.client_cert
-    )
-    return replace(session, route=route)
 
 
 def _try_save_end_snapshot(

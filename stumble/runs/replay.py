@@ -135,7 +135,7 @@ async def _run_replay_session(
             tape.write_input(recording.input)
         agent = await run_agent(
             session,
-            with_recorded_input(launch, recording),
+            with_recorded_input(launch, recording, taps.watch),
             taps,
             tape,
             RunOptions(

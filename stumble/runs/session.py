@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 from recorder import run_events
 from recorder.agent.adapters import AdaptedCommand, adapt_agent_command
 from recorder.agent.blocked_connections import BlockedConnection
-from recorder.agent.env import NODE_HOOK, build_agent_env, write_ca_bundle
+from recorder.agent.env import NODE_HOOK, add_server_hooks, build_agent_env, write_ca_bundle
 from recorder.agent.isolation import AgentIsolation, find_missing_capabilities
 from recorder.agent.process import AgentExit
 from recorder.agent.time_zone import ZONE_VARIABLE, find_restored_zone
+from recorder.agent.unseen_traffic import UnseenTrafficWatch
 from recorder.ca import ensure_ca_certificate
 from recorder.mcp import stdio
 from recorder.mcp.tee import RUN_SOCKET_VARIABLE
@@ -31,6 +32,7 @@ from stumble.runs.environment.base_urls import (
     collect_origin_ports,
     describe_base_urls,
 )
+from stumble.runs.environment.upstream_trust import NO_MORE_TRUST, UpstreamTrust
 from stumble.runs.environment.workspaces import IN_PLACE, RunLocation
 from stumble.runs.types import AgentLauncher, Hosts
 from stumble.user_data.paths import prepare_ca_folder
@@ -74,7 +76,7 @@ def make_tee_socket_path() -> Iterator[Path]:
 
 @asynccontextmanager
 async def open_replay_session(
-    *, ca: Path, scratch: Path, hosts: Hosts, out: bool
+    *, ca: Path, scratch: Path, hosts: Hosts, out: bool, trust: UpstreamTrust = NO_MORE_TRUST
 ) -> AsyncIterator[ReplaySession]:
     """Open a session; if `out` is False, no code that can reach the network is loaded."""
     trusted = write_ca_bundle(ensure_ca_certificate(ca), scratch, os.environ)
@@ -82,25 +84,23 @@ async def open_replay_session(
     if not out:
         yield ReplaySession(performer=performer, ca=ca, bundle=trusted)
         return
-    from recorder.proxy.corporate_proxy import read_proxy_settings
-    from recorder.proxy.route import UpstreamRoute
-
-    route = UpstreamRoute(hosts=hosts, ca_file=trusted, proxies=read_proxy_settings(os.environ))
+    route = trust.make_route(hosts, trusted, scratch)
     yield ReplaySession(performer=performer, ca=ca, bundle=trusted, route=route)
 
 
 @asynccontextmanager
 async def open_recorded_session(
-    recording: Tape, hosts: Hosts, *, out: bool = True
+    recording: Tape, hosts: Hosts, *, out: bool = True, trust: UpstreamTrust = NO_MORE_TRUST
 ) -> AsyncIterator[ReplaySession]:
     """Open a session for runs against a recording, with a model for its pipeline if it has one."""
     from scenarios.practice.pipeline_model import serve_recorded_model
 
-    with TemporaryDirectory(prefix="stumble-") as scratch:
+    with TemporaryDirectory(prefix="stumble-") as name:
+        ca, scratch = prepare_ca_folder(), Path(name)
         async with (
             serve_recorded_model(recording, hosts) as served,
             open_replay_session(
-                ca=prepare_ca_folder(), scratch=Path(scratch), hosts=served, out=out
+                ca=ca, scratch=scratch, hosts=served, out=out, trust=trust
             ) as session,
         ):
             yield session
@@ -140,6 +140,8 @@ class RunOptions:
     is_due: ChunkDue = lambda exchange, number: True
     halted: asyncio.Event | None = None
     """Ends the agent at once when it is set."""
+    unseen: UnseenTrafficWatch | None = None
+    """Looks for what goes past the proxy, and for servers without a tee."""
     budgets: BudgetTap | None = None
     other_model: ModelChoice | None = None
     """The model that answers live model requests, if it is one of another provider."""
@@ -221,13 +223,16 @@ async def run_agent(
             options.say(line)
         cwd = place.start or launch.cwd
         env, adapted = wrap_with_tees(launch, env | dict(place.env) | event_env, tees, cwd)
+        if options.unseen is not None:
+            looking = options.unseen.look_around((listener.port, *listener.origins.values()))
+            await stack.enter_async_context(looking)
         running = launch(env, command=adapted.command, cage=cage, cwd=place.start)
         stops = [listener.failed, *([options.halted] if options.halted else [])]
         exit = await _run_until_stopped(stops, running)
     return AgentResult(
         exit=exit,
         untrusted=dict(proxy.mistrusted if proxy else listener.untrusted),
-        warnings=adapted.warnings,
+        warnings=() if tees.served else adapted.warnings,
         refusals=dict(proxy.refusals if proxy else session.refusals),
         attempts=cage.attempts if cage else {},
     )
@@ -281,7 +286,7 @@ def wrap_with_tees(
     launch: AgentLauncher, env: Mapping[str, str], tees: stdio.McpStdioContext, cwd: Path | None
 ) -> tuple[dict[str, str], AdaptedCommand]:
     """The agent's environment, which names the run, and its command with servers behind tees."""
-    ours = dict(env) | {RUN_SOCKET_VARIABLE: str(tees.path)}
+    ours = add_server_hooks(env) | {RUN_SOCKET_VARIABLE: str(tees.path)}
     tees.changed_variables.update(stdio.find_changed_variables(os.environ, ours))
     cwd, folder = cwd or Path.cwd(), tees.path.parent
     return ours, adapt_agent_command(launch.command, ours, run=tees.path, folder=folder, cwd=cwd)

@@ -27,6 +27,7 @@ from scenarios.effect_ledger import EffectReading, LedgerWorld
 from scenarios.world import CommandWorld, World
 from stumble.llm.model_choice import ModelChoice
 from stumble.runs.environment.base_urls import BaseUrlMapping
+from stumble.runs.environment.upstream_trust import NO_MORE_TRUST, UpstreamTrust
 from stumble.runs.environment.workspaces import RecordedWorkspace
 from traces.conversation.classify import ExchangeKind
 from traces.conversation.derived_steps import ToolUse
@@ -39,6 +40,7 @@ from traces.tape import TapeWriter
 if TYPE_CHECKING:
     from faults.targeting.bound_fault import BoundFault
     from recorder.agent.agent_input import PipedInput
+    from recorder.agent.typed_input import RecordedTerminal
     from stumble.runs.injection import InjectionPlan
 
 type Hosts = Mapping[str, tuple[str, int]]
@@ -136,13 +138,8 @@ class RecordPlan:
     """Whether the command may report run events, which the tape keeps."""
     before: str | None = None
     """The run that this one continues."""
-    insecure: frozenset[str] = frozenset()
-    """Hosts whose certificates are not verified."""
-    upstream_ca: Path | None = None
-    """A PEM file with more CAs of servers."""
-    client_cert: Path | None = None
-    """A PEM file with a certificate, and its key, for servers that want one."""
-    input: "PipedInput | None" = None
+    trust: UpstreamTrust = NO_MORE_TRUST
+    input: "PipedInput | RecordedTerminal | None" = None
     """What the launcher gives the agent as standard input, to be kept."""
 
 
@@ -239,9 +236,13 @@ class RunResult:
     warnings: tuple[str, ...] = ()
     """Traffic of the agent's MCP servers that is not recorded, and what to do."""
     attempts: Mapping[BlockedConnection, int] = field(default_factory=dict)
-    """Connections that an isolated agent tried past the proxy, and how often."""
+    """Connections that an agent tried past the proxy, and how often."""
+    unteed: Mapping[tuple[str, ...], int] = field(default_factory=dict)
+    """Commands of MCP servers over stdio that had no tee, and how often each was started."""
     kept: Path | None = None
     """The agent's workspace copy, if it was to be kept."""
+    next_command: str = ""
+    """What is worth running after a recording."""
 
 
 def classify_ending(exit: AgentExit, watch: ConversationTap) -> EndReason:

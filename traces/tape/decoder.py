@@ -22,6 +22,7 @@ from traces.model import (
     Response,
     RunEnding,
     RunEvent,
+    TerminalEvent,
     Trajectory,
     Transport,
 )
@@ -232,7 +233,8 @@ class TapeDecoder:
             case 7:
                 self.ending = parse_dataclass(RunEnding, value)
             case 12:
-                self.input = parse_dataclass(AgentInput, value)
+                events = tuple(parse_dataclass(TerminalEvent, e) for e in value.get("events", ()))
+                self.input = parse_dataclass(AgentInput, value | {"events": events})
             case 9:
                 self.marks.append(parse_dataclass(RunEvent, value))
             case 10:

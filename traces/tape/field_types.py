@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAliasType, Union, get_args, get_origin, get
 from urllib.parse import quote, urlsplit
 
 from traces.lazy_pattern import compile_lazily
-from traces.model import BodyEdit
+from traces.model import BodyEdit, TerminalEvent
 
 MAX_NUMBER = 2**53
 """Bound of every number on a tape: exact as a float, and fits a column of the index."""
@@ -153,5 +153,6 @@ _SIMPLE: Mapping[Any, Check] = {
     float: is_number,
     object: is_json_data,
     BodyEdit: lambda value: isinstance(value, BodyEdit),
+    TerminalEvent: lambda value: isinstance(value, TerminalEvent),
     NoneType: lambda value: value is None,
 }

@@ -129,7 +129,9 @@ class TapeWriter:
 
     def write_input(self, given: AgentInput) -> None:
         """Write the agent's standard input, once it is complete."""
-        value = {"data": given.data, "whole": given.whole}
+        value = to_sparse_dict(given) | {"data": given.data}
+        if given.events:
+            value["events"] = [to_sparse_dict(event) for event in given.events]
         self._append(self._encode_frame(INPUT, self._redact_value(value)))
 
     def write_ending(self, ending: RunEnding) -> None:

@@ -15,6 +15,7 @@ from traces.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from replay.matching.rules import MatchRule
+    from stumble.runs.environment.upstream_trust import UpstreamTrust
     from stumble.runs.environment.worlds import WorldCommands
     from stumble.runs.fork import ForkPlan, ForkResult, ForkRun
     from stumble.runs.fork_report import ForkReport
@@ -95,6 +96,7 @@ PIN_HINT = "if a local tool prints something else in each run, --pin sends the r
 @options.world_options
 @options.workspace_options
 @options.host_option
+@options.upstream_trust_options
 @options.budget_option(600.0)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @options.agent_command
@@ -113,6 +115,7 @@ def fork(
     world_commands: "WorldCommands",
     workspace_choice: "WorkspaceChoice",
     host_texts: tuple[str, ...],
+    trust: "UpstreamTrust",
     budget: float,
     as_json: bool,
     command: tuple[str, ...],
@@ -204,6 +207,7 @@ def fork(
         name=tape.stem,
         shows_agent=shows_agent,
         hosts=options.parse_host_options(host_texts),
+        trust=trust,
         jobs=jobs,
         isolation_plan=isolation_plan,
         idle=match_options.find_unplaced_rules(rule_texts, recording.exchanges),
@@ -211,6 +215,22 @@ def fork(
         resets=world_commands.reset is not None,
     )
     raise SystemExit(forks.run_all(designs))
+
+
+@dataclass(frozen=True, slots=True)
+class _AgentStarts:
+    """How the agent of each run starts: its output goes to a log, or to the terminal."""
+
+    launch: "ColdLauncher"
+    store: "StoreDirectory"
+    name: str
+    shows_faulted: bool
+
+    def make_launcher(self, run: "ForkRun") -> "ColdLauncher":
+        if self.shows_faulted and run.condition == "fault":
+            return self.launch
+        log = self.store.log_path(f"{self.name}-{run.condition}-{run.rep}")
+        return replace(self.launch, output=log)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -222,6 +242,7 @@ class _Forks:
     name: str
     shows_agent: bool
     hosts: "Hosts"
+    trust: "UpstreamTrust"
     jobs: int
     isolation_plan: "IsolationPlan"
     idle: "tuple[MatchRule, ...]"
@@ -252,10 +273,46 @@ class _Forks:
         forked = ForkResult(wanted=design.list_runs())
         _describe_plan(design, self.isolation_plan)
         starts = _AgentStarts(self.launch, self.store, name, self.shows_agent)
-        failure = _run_to_end(design, forked, starts, self.hosts, self.jobs)
+        failure = self._run_to_end(design, forked, starts)
         code = self._report(design, forked)
         signal = next((ran.exit.signal for ran in forked.runs if ran.exit.signal), None)
         return code if signal is None else signal_to_exit_code(signal), failure
+
+    def _run_to_end(
+        self, design: "ForkPlan", forked: "ForkResult", starts: _AgentStarts
+    ) -> BaseException | None:
+        """Run all forks; return what ended them early, to be raised after the report.
+
+        Their rows are written by the next query, as those of `record` are: the report judges tapes.
+        """
+        from recorder import ending_signals, event_loop
+
+        failure: BaseException | None = None
+        try:
+            with options.report_launch_failure(starts.launch.command):
+                event_loop.run_event_loop(self._run_planned(design, forked, starts))
+        except (ending_signals.SignalInterrupt, ChildProcessError) as error:
+            failure = error
+        return failure
+
+    async def _run_planned(
+        self, design: "ForkPlan", forked: "ForkResult", starts: _AgentStarts
+    ) -> None:
+        """Run all forks of a plan in one session, `jobs` at a time."""
+        from stumble.runs.fork import run_fork
+        from stumble.runs.session import open_recorded_session
+
+        recording = design.fork_point.recording
+        async with open_recorded_session(recording, self.hosts, trust=self.trust) as session:
+            await run_fork(
+                session,
+                design,
+                forked,
+                starts.make_launcher,
+                starts.store.tapes,
+                jobs=self.jobs,
+                progress=lambda what: click.echo(f"  {what}", err=True),
+            )
 
     def _report(self, design: "ForkPlan", forked: "ForkResult") -> int:
         """Print warnings and the judged fork, or keep it as data; return the exit code."""
@@ -278,22 +335,6 @@ class _Forks:
         if not self.as_json:
             click.echo("\n".join(lines))
         return report.code
-
-
-@dataclass(frozen=True, slots=True)
-class _AgentStarts:
-    """How the agent of each run starts: its output goes to a log, or to the terminal."""
-
-    launch: "ColdLauncher"
-    store: "StoreDirectory"
-    name: str
-    shows_faulted: bool
-
-    def make_launcher(self, run: "ForkRun") -> "ColdLauncher":
-        if self.shows_faulted and run.condition == "fault":
-            return self.launch
-        log = self.store.log_path(f"{self.name}-{run.condition}-{run.rep}")
-        return replace(self.launch, output=log)
 
 
 def _describe_plan(design: "ForkPlan", isolation_plan: "IsolationPlan") -> None:
@@ -326,47 +367,6 @@ def _describe_other_model(design: "ForkPlan") -> Iterator[str]:
         yield (
             f"the conversation has values that only the model that wrote them accepts ({keys}): "
             "the provider may refuse them"
-        )
-
-
-def _run_to_end(
-    design: "ForkPlan", forked: "ForkResult", starts: _AgentStarts, hosts: "Hosts", jobs: int
-) -> BaseException | None:
-    """Run all forks; return what ended them early, to be raised after the report.
-
-    Their rows are written by the next query, as those of `record` are: the report judges tapes.
-    """
-    from recorder import ending_signals, event_loop
-
-    failure: BaseException | None = None
-    try:
-        with options.report_launch_failure(starts.launch.command):
-            event_loop.run_event_loop(_run_planned_forks(design, forked, starts, hosts, jobs))
-    except (ending_signals.SignalInterrupt, ChildProcessError) as error:
-        failure = error
-    return failure
-
-
-async def _run_planned_forks(
-    design: "ForkPlan",
-    forked: "ForkResult",
-    starts: _AgentStarts,
-    hosts: "Hosts",
-    jobs: int,
-) -> None:
-    """Run all forks of a plan in one session, `jobs` at a time."""
-    from stumble.runs.fork import run_fork
-    from stumble.runs.session import open_recorded_session
-
-    async with open_recorded_session(design.fork_point.recording, hosts) as session:
-        await run_fork(
-            session,
-            design,
-            forked,
-            starts.make_launcher,
-            starts.store.tapes,
-            jobs=jobs,
-            progress=lambda what: click.echo(f"  {what}", err=True),
         )
 
 

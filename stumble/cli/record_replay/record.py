@@ -1,5 +1,7 @@
 """`stumble record`: run an agent and record its traffic."""
 
+import os
+import shlex
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from faults.targeting.bound_fault import BoundFault
     from scenarios.benchmarks.protocol import BenchmarkTask
     from scenarios.workspace.snapshot import SnapshotLimits
+    from stumble.runs.environment.upstream_trust import UpstreamTrust
     from stumble.runs.environment.worlds import WorldCommands
     from stumble.runs.launcher import ColdLauncher
     from stumble.runs.types import RecordPlan, RunResult
@@ -40,23 +43,7 @@ if TYPE_CHECKING:
 @click.option("--model", help="Name of the model, if its answers do not contain it.")
 @click.option("--task", help="Name of the task in the store.")
 @options.host_option
-@click.option(
-    "--insecure-upstream",
-    "insecure_hosts",
-    multiple=True,
-    metavar="HOST",
-    help="Do not verify the certificate of HOST, as the agent itself does not.",
-)
-@click.option(
-    "--upstream-ca",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="PEM file with more certificate authorities of servers.",
-)
-@click.option(
-    "--client-cert",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="PEM file with a certificate and its key, for servers that want one.",
-)
+@options.upstream_trust_options
 @click.option(
     "--tool",
     "tool_texts",
@@ -103,6 +90,13 @@ if TYPE_CHECKING:
     show_default=True,
     help="Allow WebSockets; with --no-websocket the proxy answers an upgrade with status 426.",
 )
+@click.option(
+    "--tty/--no-tty",
+    default=True,
+    show_default=True,
+    help="At a terminal, give the agent one of its own and keep what is typed; with --no-tty it "
+    "has yours, and what is typed cannot be replayed.",
+)
 @options.snapshot_options
 @daemon_options
 @options.agent_command
@@ -112,9 +106,7 @@ def record(
     model: str | None,
     task: str | None,
     host_texts: tuple[str, ...],
-    insecure_hosts: tuple[str, ...],
-    upstream_ca: Path | None,
-    client_cert: Path | None,
+    trust: "UpstreamTrust",
     tool_texts: tuple[str, ...],
     upstream_texts: tuple[str, ...],
     base_url_names: tuple[str, ...],
@@ -127,6 +119,7 @@ def record(
     websocket: bool,
     faults: tuple["Fault", ...],
     seed: int,
+    tty: bool,
     limits: "SnapshotLimits | None",
     command: tuple[str, ...],
     daemon: bool,
@@ -158,7 +151,7 @@ def record(
     """
     if daemon:
         hosts = options.parse_host_options(host_texts)
-        return serve_daemon(listen, metrics, daemon_rules, hosts, command)
+        return serve_daemon(listen, metrics, daemon_rules, hosts, trust, command)
     check_daemon_options({"listen": listen, "metrics": metrics, "daemon_rules": daemon_rules})
     command = options.check_agent_command(command)
     if output is not None:
@@ -170,6 +163,7 @@ def record(
         open_piped_input,
         was_terminal_read,
     )
+    from recorder.agent.typed_input import open_typed_input
     from stumble.runs.environment.base_urls import parse_base_urls
     from stumble.runs.launcher import ColdLauncher
     from stumble.runs.types import RecordPlan, RunLabels
@@ -181,7 +175,7 @@ def record(
     armed = _bind_faults(faults)
     upstreams = parse_base_urls(upstream_texts, base_url_names)
     tools = options.parse_tool_options(tool_texts)
-    world = world_commands.make_world()
+    world = world_commands.make_world(has_fresh_copy=limits is not None)
     hosts = options.parse_host_options(host_texts)
     benchmark = scenario.benchmark if scenario else None
     if benchmark is not None:
@@ -196,7 +190,8 @@ def record(
         for line in benchmark.limitations:
             click.echo(f"weaker than in {benchmark.benchmark_format}: {line}", err=True)
     store = StoreDirectory(store_root())
-    given, on_terminal = open_piped_input(), mark_terminal_unread()
+    given = open_piped_input() or (open_typed_input() if tty else None)
+    on_terminal = given is None and mark_terminal_unread()
     plan = RecordPlan(
         labels=RunLabels(
             agent=agent,
@@ -217,9 +212,7 @@ def record(
         store=store,
         armed=armed,
         seed=seed,
-        insecure=frozenset(insecure_hosts),
-        upstream_ca=upstream_ca,
-        client_cert=client_cert,
+        trust=trust,
         input=given,
     )
     launch = ColdLauncher(command=command, budget=budget, input=given)
@@ -228,8 +221,8 @@ def record(
     if on_terminal and was_terminal_read():
         unplayable = "typed input is not recorded: this can be shown, not replayed"
     elif given is not None and not given.is_whole:
-        unplayable = f"more than {MAX_KEPT_BYTES >> 20} MB of standard input were read, which is "
-        unplayable += "not kept: this can be shown, not replayed"
+        unplayable = f"lines typed without echo, and more than {MAX_KEPT_BYTES >> 20} MB of input, "
+        unplayable += "are not kept: this can be shown, not replayed"
     if unplayable:
         click.echo(f"warning: {unplayable}", err=True)
     if played.exit.signal is not None:
@@ -241,6 +234,9 @@ def record(
     if (times is not None or follows) and not unplayable:
         for line in run_controls(played.path, times):
             click.echo(line, err=True)
+    if not armed and not played.exit.code:
+        next_command = f"stumble show {shlex.quote(str(played.path))}"
+        click.echo(f"next: {next_command if unplayable else played.next_command}", err=True)
     missed = ExitCode.NOTHING_FIRED if faults and not played.fired else ExitCode.OK
     raise SystemExit(played.exit.code or missed)
 
@@ -290,11 +286,11 @@ def record_to_store(
 
     with make_scratch_folder() as scratch, options.report_launch_failure(launch.command, path):
         played = event_loop.run_event_loop(run(scratch))
-    # The tape is held in memory only for this loop.
-    for line in _describe_recording(read_tape(path), played, redact=plan.redact):
+    lines, command = _describe_recording(read_tape(path), played, launch.command, plan)
+    for line in lines:
         click.echo(line, err=True)
     keep_tape(store, path, id)
-    return played
+    return replace(played, next_command=command)
 
 
 @asynccontextmanager
@@ -324,20 +320,51 @@ def run_controls(tape: Path, times: int | None) -> Iterator[str]:
     yield from run_unasked_control(tape) if times is None else run_control_replays(tape, times - 1)
 
 
-def _describe_recording(tape: "Tape", played: "RunResult", *, redact: bool) -> list[str]:
-    """Return the lines printed after a recording: summary, injections, warnings."""
+def _explain_missing_model(
+    tape: "Tape", played: "RunResult", command: tuple[str, ...]
+) -> Iterator[str]:
+    """Yield what is known of an agent whose model traffic was not seen, as `doctor` names it."""
+    from stumble.doctor.static_checks import check_agent_program, check_agent_variables
+    from stumble.runs.unseen_traffic import describe_connections, describe_earlier_servers
+
+    yield from describe_connections(played.attempts)
+    yield from describe_earlier_servers(x.request for x in tape.exchanges)
+    for seen, text in (
+        *check_agent_program(command, os.environ),
+        *check_agent_variables(os.environ),
+    ):
+        if not seen:
+            yield text
+
+
+def _describe_recording(
+    tape: "Tape", played: "RunResult", command: tuple[str, ...], plan: "RecordPlan"
+) -> tuple[list[str], str]:
+    """Return the lines printed after a recording (summary, injections, warnings), and what is
+    worth running next.
+    """
+    from stumble.runs.next_command import suggest_next_command
     from stumble.runs.summary import (
         collect_run_warnings,
         describe_injections,
         describe_recording_gaps,
         summarize_tape,
     )
+    from stumble.runs.unseen_traffic import describe_unteed_servers
+    from traces.conversation.derived_steps import derive_tape_steps
 
+    told = derive_tape_steps(tape)
+    summary = summarize_tape(tape, told)
     warnings = [*collect_run_warnings([played]), *describe_recording_gaps(tape)]
-    if not redact:
+    warnings += describe_unteed_servers(played.unteed, told)
+    if not summary.model:
+        warnings += _explain_missing_model(tape, played, command)
+    if not plan.redact:
         warnings.insert(0, f"secrets are in it; `stumble scrub {tape.path}` takes them out")
-    headline = f"recorded {tape.path}: {summarize_tape(tape).to_line()}"
-    return [headline, *describe_injections(tape, played), *(f"warning: {why}" for why in warnings)]
+    headline = f"recorded {tape.path}: {summary.to_line()}"
+    lines = [headline, *describe_injections(tape, played)]
+    lines += [f"warning: {why}" for why in warnings]
+    return lines, suggest_next_command(tape.path, told, command=command)
 
 
 def snapshot_workspace(store: "StoreDirectory", limits: "SnapshotLimits") -> str | None:

@@ -27,6 +27,8 @@ from stumble.notices import print_notice
 
 WORKSPACE_SLOT = "{workspace}"
 """In a command of the world: the folder in which this run works."""
+FRESH_COPY_RESET = f"true {WORKSPACE_SLOT}"
+"""Resets a world that is in the run's copy of the folder, which is fresh: nothing is left to do."""
 LOCK_POLL_SECONDS = 0.05
 """Seconds between two tries to get a world."""
 _LOCK_BASE = Path("/tmp")

@@ -56,8 +56,8 @@ def test_a_connection_past_the_recorder_is_named_with_who_serves_it(
     listener: socket.socket,
 ) -> None:
     port = get_port(listener)
-    watch = UnseenTrafficWatch((), lambda: False)
-    ours = UnseenTrafficWatch((port,), lambda: False)
+    watch = UnseenTrafficWatch(lambda: False)
+    ours = UnseenTrafficWatch(lambda: False, (port,))
     with child(sys.executable, "-c", CONNECT.format(port)):
         accepted, _ = listener.accept()
         with accepted:
@@ -77,7 +77,7 @@ def test_connections_within_a_run_are_none_past_the_recorder() -> None:
         "c = socket.create_connection(s.getsockname()); a = s.accept(); print('up', flush=True);"
         "sys.stdin.read()"
     )
-    watch = UnseenTrafficWatch((), lambda: False)
+    watch = UnseenTrafficWatch(lambda: False)
     with child(sys.executable, "-c", script) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"up\n"
@@ -86,7 +86,7 @@ def test_connections_within_a_run_are_none_past_the_recorder() -> None:
 
 
 def test_nothing_of_connections_is_kept_once_model_traffic_came(listener: socket.socket) -> None:
-    watch = UnseenTrafficWatch((), lambda: True)
+    watch = UnseenTrafficWatch(lambda: True)
     with child(sys.executable, "-c", CONNECT.format(get_port(listener))):
         accepted, _ = listener.accept()
         with accepted:
@@ -98,7 +98,7 @@ def test_nothing_of_connections_is_kept_once_model_traffic_came(listener: socket
 def test_a_server_on_pipes_that_names_mcp_is_seen(tmp_path: Path, text: str, is_seen: bool) -> None:
     script = tmp_path / "server.py"
     script.write_text(f"if False:\n    {text}print('up', flush=True)\ninput()\n")
-    watch = UnseenTrafficWatch((), lambda: True)
+    watch = UnseenTrafficWatch(lambda: True)
     with child(sys.executable, str(script)) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"up\n"
@@ -131,8 +131,8 @@ def test_an_earlier_server_of_the_agents_program_is_named(tmp_path: Path) -> Non
 
 def test_the_watch_ends_with_its_block() -> None:
     async def run() -> None:
-        watch = UnseenTrafficWatch((), lambda: True)
-        async with watch.look_around():
+        watch = UnseenTrafficWatch(lambda: True)
+        async with watch.look_around(()):
             await asyncio.sleep(0)
         await asyncio.sleep(0)
         assert len(asyncio.all_tasks()) == 1

@@ -1,0 +1,186 @@
+"""Input typed at an agent's terminal: pass it on and keep it, or type it again when it is due."""
+
+import os
+import signal
+import termios
+import tty
+from collections import defaultdict, deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+from recorder.agent.agent_input import MAX_KEPT_BYTES
+from recorder.agent.terminal import (
+    LINES,
+    PIECE,
+    SHOWN,
+    AgentTerminal,
+    get_window_size,
+    read_mode,
+    set_window_size,
+)
+from traces.model import AgentInput, TerminalEvent
+
+MAX_QUIET = 0.3
+"""Seconds of quiet output that recorded input waits for at most."""
+MIN_QUIET = 0.02
+PATIENCE, STARTING = 5.0, 30.0
+"""Seconds of quiet output, with no answer under way, after which input that waits is typed: to an
+agent that has printed something, and to one that has not.
+"""
+
+
+class RecordedTerminal(AgentTerminal):
+    """Passes on what the user types and keeps it, but for lines typed without echo."""
+
+    def __init__(self, keyboard: int = 0) -> None:
+        outputs = tuple(number for number in (1, 2) if os.isatty(number))
+        super().__init__(outputs, screen=next(iter(outputs), keyboard))
+        self._keyboard: int | None = keyboard
+        self._device, self._size = keyboard, (0, 0)
+        self._kept = list[tuple[TerminalEvent, bytes]]()
+        self.is_whole = True
+
+    @property
+    def keyboard(self) -> int | None:
+        return self._keyboard
+
+    def to_agent_input(self) -> AgentInput:
+        """Return all that happened, as the tape keeps it."""
+        self._keep("keys", self.queries.take_rest(), LINES | SHOWN)
+        texts = defaultdict[str, bytearray](bytearray)
+        for event, data in self._kept:
+            texts["keys" if event.kind == "keys" else "replies"].extend(data)
+        return AgentInput(
+            data=bytes(texts["keys"]),
+            whole=self.is_whole,
+            replies=bytes(texts["replies"]),
+            terminal=os.environ.get("TERM", ""),
+            outputs=self.outputs,
+            events=tuple(event for event, _ in self._kept),
+        )
+
+    @contextmanager
+    def prepare(self, terminal: int) -> Iterator[None]:
+        modes = termios.tcgetattr(self._device)
+        termios.tcsetattr(terminal, termios.TCSANOW, modes)
+        self._follow_size(terminal)
+        tty.setraw(self._device, termios.TCSADRAIN)
+        try:
+            yield
+        finally:
+            with suppress(termios.error):  # hung up
+                termios.tcsetattr(self._device, termios.TCSADRAIN, modes)
+
+    def _follow_size(self, terminal: int) -> None:
+        try:
+            size = get_window_size(self._device)
+        except OSError:  # hung up
+            return
+        if size != self._size:
+            self._size = size
+            set_window_size(terminal, *size)
+            self._keep("size", b"", read_mode(terminal))
+
+    def tick(self, ours: int) -> None:
+        self._follow_size(ours)
+
+    def read_keyboard(self, ours: int) -> None:
+        try:
+            data = os.read(self._device, PIECE)
+        except OSError:
+            data = b""
+        mode = read_mode(ours)
+        if not data:
+            self._keyboard = None
+            self._keep("hangup", b"", mode)
+            return self.hang_up()
+        self.type_bytes(data)
+        if mode & LINES and not mode & SHOWN:
+            self.is_whole = False
+            return None
+        for kind, part in self.queries.split_input(data):
+            self._keep(kind or "keys", part, mode)
+        return None
+
+    def _keep(self, kind: str, data: bytes, mode: int) -> None:
+        if kind == "keys" and not data:
+            return
+        if sum(len(each) for _, each in self._kept) + len(data) > MAX_KEPT_BYTES:
+            self.is_whole = False
+            return
+        progress = self.measure_progress()
+        rows, columns = self._size
+        event = TerminalEvent(
+            kind=kind,
+            at=self.now,
+            quiet=self.quiet_seconds,
+            steps=progress.steps,
+            answering=progress.is_answering,
+            mode=mode,
+            size=len(data),
+            rows=rows,
+            columns=columns,
+        )
+        self._kept.append((event, data))
+
+
+class PlayedTerminal(AgentTerminal):
+    """Types what was recorded: each input after the step that it followed, and quiet output."""
+
+    def __init__(self, given: AgentInput) -> None:
+        super().__init__(given.outputs)
+        self._due = deque[tuple[TerminalEvent, bytes]]()
+        self._replies = defaultdict[str, deque[bytes]](deque)
+        for event, data in given.split_events():
+            if event.kind in ("keys", "size", "hangup"):
+                self._due.append((event, data))
+            else:
+                self._replies[event.kind].append(data)
+        self._acted = 0.0
+
+    @contextmanager
+    def prepare(self, terminal: int) -> Iterator[None]:
+        """Take over the first size; a new terminal has the usual modes."""
+        if self._due and self._due[0][0].kind == "size":
+            event, _ = self._due.popleft()
+            set_window_size(terminal, event.rows, event.columns)
+        yield
+
+    def hear_queries(self, kinds: Sequence[str]) -> None:
+        """Give the recorded replies in their order, the last one again if there are no more."""
+        for kind in kinds:
+            replies = self._replies[kind]
+            if replies:
+                self.type_bytes(replies.popleft() if len(replies) > 1 else replies[0])
+
+    def tick(self, ours: int) -> None:
+        if not self._due or self._pending or not self._is_due(self._due[0][0], ours):
+            return
+        event, data = self._due.popleft()
+        self._acted = self.now
+        if event.kind == "size":
+            set_window_size(ours, event.rows, event.columns)
+        elif event.kind == "hangup":
+            with suppress(OSError):  # it has ended
+                # A shell does this for its jobs; the kernel, for the leader of the session alone.
+                os.killpg(os.tcgetpgrp(ours), signal.SIGHUP)
+            self.hang_up()
+        else:
+            self.type_bytes(data)
+
+    def _is_due(self, event: TerminalEvent, ours: int) -> bool:
+        progress = self.measure_progress()
+        quiet = min(self.quiet_seconds, self.now - self._acted)
+        if progress.is_answering and not event.answering:
+            return False
+        is_started = self.has_printed or event.quiet >= event.at
+        if quiet >= (PATIENCE if is_started else STARTING):
+            return True
+        is_there = progress.steps >= event.steps and read_mode(ours) == event.mode
+        enough = min(max(event.quiet, MIN_QUIET), MAX_QUIET)
+        return is_started and is_there and quiet >= enough
+
+
+def open_typed_input(keyboard: int = 0) -> RecordedTerminal | None:
+    """Return the input of this process, if it is a terminal."""
+    return RecordedTerminal(keyboard) if os.isatty(keyboard) else None

@@ -1,0 +1,48 @@
+"""Which servers live requests trust, beyond the usual authorities, and who they are to them."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from recorder.proxy.corporate_proxy import read_proxy_settings
+from traces.lazy_dataclass import dataclass
+
+if TYPE_CHECKING:
+    from recorder.proxy.route import UpstreamRoute
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpstreamTrust:
+    """The options `--insecure-upstream`, `--upstream-ca` and `--client-cert`."""
+
+    insecure: frozenset[str] = frozenset()
+    """Hosts whose certificates are not verified, as the agent itself does not."""
+    ca: Path | None = None
+    """A PEM file with more certificate authorities of servers."""
+    client_cert: Path | None = None
+    """A PEM file with a certificate and its key, for servers that want one."""
+
+    def make_route(
+        self, hosts: Mapping[str, tuple[str, int]], bundle: Path, scratch: Path
+    ) -> "UpstreamRoute":
+        """Return the way to servers, by the user's own proxy settings.
+
+        `bundle` holds the authorities that agents trust; those of `ca` are added for us alone.
+        """
+        from recorder.proxy.route import UpstreamRoute
+
+        if self.ca is not None:
+            path = scratch / "upstream-ca.pem"
+            path.write_bytes(bundle.read_bytes() + b"\n" + self.ca.read_bytes())
+            bundle = path
+        return UpstreamRoute(
+            hosts=dict(hosts),
+            ca_file=bundle,
+            proxies=read_proxy_settings(os.environ),
+            insecure=self.insecure,
+            client_cert=self.client_cert,
+        )
+
+
+NO_MORE_TRUST = UpstreamTrust()
