@@ -69,7 +69,7 @@ def _decide_at_boundary(
         if exchange.seq >= injection.seq and is_model_request and is_injected:
             answer = exchange.response
             if answer is not None and answer.status < 400 and exchange.error is None:
-                return ConsumptionVerdict(True, exchange.seq, "forwarded bytes")
+                return ConsumptionVerdict(True, exchange.seq, "the model was sent the new result")
     return ConsumptionVerdict(False, None, "ended_before")
 
 
@@ -88,7 +88,7 @@ def _decide_at_model(
         if (
             complete or injection.op == "hang"
         ):  # keep-alive bytes are no response, however many arrived
-            return ConsumptionVerdict(True, last.seq, "forwarded bytes", attempts)
+            return ConsumptionVerdict(True, last.seq, "the agent got the new answer", attempts)
         why = "ended_before" if _has_client_left(last) else "undecidable"
         return ConsumptionVerdict(
             False if _has_client_left(last) else None, last.seq, why, attempts

@@ -7,6 +7,7 @@ never repeated.
 """
 
 import asyncio
+import socket
 import ssl
 import time
 from collections.abc import Awaitable, Callable
@@ -211,8 +212,7 @@ class OriginClient:
         connection = OriginConnection(self._now, link, tls, self._open.discard)
         try:
             if (outer := self._route.find_proxy(*origin)) is None:
-                loop = asyncio.get_running_loop()
-                await loop.create_connection(lambda: connection, host, port)
+                await _connect_to_any(connection, host, port)
             else:
                 await self._connect_through(outer, (host, port), connection)
             self._open.add(connection)
@@ -284,3 +284,21 @@ def _get_path(url: str) -> str:
 async def _await_in_order(waits: list[Awaitable[None]]) -> None:
     for pending in waits:
         await pending
+
+
+async def _connect_to_any(connection: OriginConnection, host: str, port: int) -> None:
+    """Connect to the first address of a host that answers. Raises OSError.
+
+    The lookup is a wait of its own, since one that is cancelled within `create_connection` would be
+    reported as an error that nobody asked for.
+    """
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    *others, last = dict.fromkeys(str(address[0]) for *_, address in found)
+    for each in others:
+        try:
+            await loop.create_connection(lambda: connection, each, port)
+        except OSError:
+            continue
+        return
+    await loop.create_connection(lambda: connection, last, port)

@@ -107,7 +107,7 @@ def explain_miss(
         lines.append("  to let it pass: " + " ".join(f"--match '{rule}'" for rule in options))
     elif options := _find_edit_rules(nearest, request, differences, rules, comparison):
         lines.append(
-            "  an edit of yours? record again (stumble accept TAPE --record), or leave it out: "
+            "  after an edit, record again (stumble accept TAPE --record); else leave it out: "
             + " ".join(f"--match '{rule}'" for rule in options)
         )
     return "\n".join(lines)
@@ -241,7 +241,7 @@ def find_request_differences(
     if was.method != now.method:
         yield "method", was.method, now.method
     if _to_comparable_url(was, rules, normalize) != _to_comparable_url(now, rules, normalize):
-        yield "url", *_cut_to_difference(was.url, now.url)
+        yield "url", *cut_to_difference(was.url, now.url)
     for name in comparison.find_differing_fields(near, now):
         field = name.partition(" ")[0]
         yield (
@@ -277,7 +277,7 @@ def find_answer_differences(was: Response, now: Response) -> Iterator[tuple[str,
 def find_changed_fields(one: dict[str, str], two: dict[str, str]) -> Iterator[tuple[str, str, str]]:
     """Yield (path, this, that) for each path at which two flattened bodies differ."""
     for path in _iter_differing_paths(one, two):
-        yield path, *_cut_to_difference(one.get(path, "(absent)"), two.get(path, "(absent)"))
+        yield path, *cut_to_difference(one.get(path, "(absent)"), two.get(path, "(absent)"))
 
 
 def _iter_differing_paths(one: dict[str, str], two: dict[str, str]) -> Iterator[str]:
@@ -323,7 +323,8 @@ def _flatten_json(path: str, value: object) -> Iterator[tuple[str, str]]:
         yield where or "body", text
 
 
-def _cut_to_difference(was: str, now: str) -> tuple[str, str]:
+def cut_to_difference(was: str, now: str) -> tuple[str, str]:
+    """Return both texts from shortly before their first difference, a few words long."""
     start = max(0, len(commonprefix([was, now])) - _WINDOW_CHARS // 2)
     return _cut_window(was, start), _cut_window(now, start)
 

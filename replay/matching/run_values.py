@@ -28,6 +28,8 @@ from traces.lazy_pattern import compile_lazily
 from traces.model import Exchange, Request, Trajectory
 
 _DURATION = compile_lazily(r"\d+\.\d+ ?(?:m?s|sec(?:ond)?s?)\b")
+_FILE_CONTENT = compile_lazily(r"(?:data:[^,\s]{0,200},)?[A-Za-z0-9+/_-]{64,}={0,2}")
+"""Bytes of a file in base64, such as an image; a part of them may look like an id."""
 _TEMPORARY = compile_lazily(r"/(?:tmp|var/folders)/|/proc/\d|tmp[._-]")
 _TIME_OF_DAY = compile_lazily(r"\d{1,2}:(\d\d)")
 MINUTES_AROUND = 2
@@ -56,7 +58,7 @@ def find_run_values(
             continue
         was_given = make_given_check(recorded[:number])
         for where, text in _iter_request_texts(exchange.request, rules):
-            if text in seen:
+            if text in seen or _FILE_CONTENT.fullmatch(text):
                 continue
             seen.add(text)
             for value in find_typed_values(text):

@@ -69,6 +69,7 @@ from stumble.llm.model_choice import ModelChoice
 from stumble.packs.pack_cache import open_packed_files
 from stumble.packs.read_pack import is_pack
 from stumble.packs.tape_patterns import find_tapes, is_tape_name
+from stumble.runs.environment.worlds import FRESH_COPY_RESET
 from stumble.runs.scenario_runner import MAX_AGENT_STEPS
 from stumble.runs.types import Hosts
 from stumble.verdicts.exclusions import check_twins
@@ -213,8 +214,8 @@ def parse_campaign(said: Mapping[str, object], path: Path) -> Campaign:
     world.allow_only("reset verify state instances port")
     practice.allow_only("tasks models tools max_steps log options")
     for key in ("verify", "state"):
-        if world.get_text(key) and not world.get_text("reset"):
-            raise world.make_error(key, "needs reset: a used world proves nothing")
+        if world.get_text(key) and not world.get_text("reset") and top.get_bool("in_place"):
+            raise world.make_error(key, "needs reset, or copies: a used world proves nothing")
     ledger, ledger_key = read_effects_table(top, world)
     scenarios = [
         _read_trace_scenario(top, text)
@@ -327,8 +328,8 @@ def _read_world_commands(
     top: TypedTable, said: TypedTable, scenarios: Sequence[Scenario]
 ) -> tuple[str | None, str | None]:
     """Return the reset and verify commands, from the table or the scenarios."""
-    if said.get_text("reset"):
-        return said.get_text("reset"), said.get_text("verify")
+    if said.get_text("reset") or said.get_text("verify") or said.get_text("state"):
+        return said.get_text("reset") or FRESH_COPY_RESET, said.get_text("verify")
     worlds = {(each.reset, each.verify) for each in scenarios if each.reset}
     if len(worlds) > 1:
         raise top.make_error(

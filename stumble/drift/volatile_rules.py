@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from math import inf
 from pathlib import Path
 
-from replay.matching.diff import find_nearest_exchange
+from replay.matching.diff import cut_to_difference, find_nearest_exchange
 from replay.matching.request_comparison import RequestComparison
 from replay.matching.rule_learning import (
     DEFAULT_RULES,
@@ -38,8 +38,9 @@ class LearnedRules:
         yield from (f"accepted {rule}" for rule in self.rules)
         for each in self.left:
             yield f"not accepted: {each.where} differs in more than a day, clock, id or count"
-            yield f"  - {shorten_value(each.was)}"
-            yield f"  + {shorten_value(each.now)}"
+            was, now = cut_to_difference(each.was, each.now)
+            yield f"  - {was}"
+            yield f"  + {now}"
 
 
 def learn_volatile_rules(recording: Tape, run: Tape) -> LearnedRules:

@@ -28,8 +28,9 @@ def digit(
     times stay unchanged, and so does a client's text about the command it ran. `path`, or the name
     of the `field`, selects the number. Its digits are the only fabricated part.
     """
-    document = parse_document(decode_response_text(exchange))
-    suffix = f" in {field}" if field else ""
+    told = decode_response_text(exchange)
+    document = parse_document(told)
+    suffix = (f" in {field}" if field else "") + _name_joined_digits(told, min_digits)
     sites = [
         node
         for node in find_number_nodes(document, path, f"number of {min_digits} digits{suffix}")
@@ -45,6 +46,12 @@ def digit(
     return replace_response_text(
         exchange, rewrite_value(document, node, _change_digit(node, rng, how))
     )
+
+
+def _name_joined_digits(text: str, least: int) -> str:
+    """Return words about digits that are part of a longer word, which is left as it is."""
+    joined = re.search(rf"\w*[A-Za-z_]\d{{{least},}}\w*|\d{{{least},}}[A-Za-z_]\w*", text)
+    return f" ({joined[0]} is a word, not a number)" if joined else ""
 
 
 def count_significant_digits(number: str) -> int:

@@ -305,7 +305,7 @@ async def _open_environment(plan: _ScenarioPlan, folder: Path) -> AsyncIterator[
         answer = scenario.answer if plan.world.reset == scenario.reset else None
         yield RunEnvironment(
             hosts=plan.hosts,
-            world=plan.world.make_world(answer),
+            world=plan.world.make_world(answer, has_fresh_copy=not plan.in_place),
             launch=plan.make_launcher,
             labels=plan.labels,
         )

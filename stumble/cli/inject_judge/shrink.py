@@ -104,11 +104,11 @@ def shrink(
     from traces.conversation.derived_steps import derive_tape_steps
     from traces.store.trace_store import TraceStore
 
-    world = world_commands.make_world()
+    world = world_commands.make_world(has_fresh_copy=not workspace_choice.in_place)
     if world is None or world_commands.verify is None:
         raise UsageError(
-            "shrink needs --reset and --verify: it judges the end state, and runs no twins that "
-            "--state could compare it with"
+            "shrink needs --verify: it judges the end state, and runs no twins that --state could "
+            "compare it with"
         )
     if output is not None:
         options.check_new_tape_path(output)

@@ -1,12 +1,16 @@
 """`stumble accept`: learn match rules from a replay that diverged, or record the agent again."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from stumble.cli import match_options, options
 from stumble.cli.tape_path import TapePath
 from stumble.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from stumble.runs.environment.worlds import WorldCommands
 
 
 @click.command(
@@ -21,11 +25,17 @@ from stumble.errors import ExitCode, UsageError
     "anew",
     is_flag=True,
     help="Accept any change: record the agent again, live, in the current folder, with the "
-    "command of TAPE, and replace TAPE. If the agent fails, TAPE stays.",
+    "command of TAPE, and replace TAPE. If the agent fails, or ends wrong by --verify, TAPE stays.",
 )
 @options.host_option
+@options.world_options
 def accept(
-    tape: Path, run: Path | None, dry_run: bool, anew: bool, host_texts: tuple[str, ...]
+    tape: Path,
+    run: Path | None,
+    dry_run: bool,
+    anew: bool,
+    host_texts: tuple[str, ...],
+    world_commands: "WorldCommands",
 ) -> None:
     """Learn from a diverged replay which values change from run to run.
 
@@ -35,7 +45,8 @@ def accept(
     place to the tape. Any other change still diverges. `stumble show` lists the rules of a tape.
 
     After an edit of the agent, --record makes a new recording instead. It has the labels and rules
-    of the old one, which stays in the store under its id.
+    of the old one, which stays in the store under its id. The world is reset as for `record`, by
+    --reset or [world] of stumble.toml; a recording of a fresh world is not replaced without it.
 
     \b
     stumble replay refund.tape; stumble accept refund.tape; stumble replay refund.tape
@@ -54,7 +65,8 @@ def accept(
     if anew:
         if run is not None or dry_run:
             raise UsageError("--record makes its own run: omit RUN and --dry-run")
-        raise SystemExit(record_again(recording, tape, options.parse_host_options(host_texts)))
+        world, hosts = world_commands.make_world(), options.parse_host_options(host_texts)
+        raise SystemExit(record_again(recording, tape, hosts, world))
     if host_texts:
         raise UsageError("--host is for --record")
     other = load_tape(run) if run else find_latest_replay(store_root() / "tapes", recording)
