@@ -1,6 +1,7 @@
 """Secrets by their names, wherever a name may stand: containers, options, parameters, languages."""
 
 import json
+from collections.abc import Mapping
 
 import pytest
 
@@ -10,7 +11,7 @@ from traces.redaction.detection.secret_names import rate_name
 from traces.redaction.redactor import Redactor
 
 VALUE, OTHER = "q7Rt5zX9wB3mK1v", "w4Yb8nC2pD6kL0s"
-CONTAINERS: tuple[dict[str, object], ...] = (
+CONTAINERS: tuple[Mapping[str, object], ...] = (
     {"passwords": [VALUE, OTHER]},
     {"api_keys": [VALUE]},
     {"tokens": {"a": VALUE}},
@@ -56,7 +57,7 @@ VARIABLES = ("DBPW", "X_BEARER", "MY_CREDS", "COOKIE", "SESSION")
 @pytest.mark.parametrize("container", CONTAINERS, ids=lambda each: next(iter(each)))
 @pytest.mark.parametrize("indent", [None, 1])
 def test_values_under_a_name_of_secrets_are_written_nowhere(
-    container: dict[str, object], indent: int | None
+    container: Mapping[str, object], indent: int | None
 ) -> None:
     for ascii_only in (True, False):
         text = json.dumps(container, ensure_ascii=ascii_only, indent=indent)
