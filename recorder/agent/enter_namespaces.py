@@ -12,6 +12,7 @@ ORDER is JSON; every key is optional:
               not exist
     outside   {"folders": [[PATH, LAYER], ...], "kept": [PATH, ...]}: writes below each PATH go to
               its LAYER, except below a kept PATH (`outside_mounts.py`); "required": no other way
+    devices   [PATH, ...]: /dev is one of the command's own, with these paths of the real one
     cwd       working directory of the command
     processes run the command in PID and user namespaces (`pid_namespace.py`); the processes it
               leaves have `grace` seconds after SIGTERM
@@ -250,7 +251,9 @@ def pivot_to_shown_folders(shown: list[tuple[str, str]]) -> None:
 
 
 def build_namespaces(
-    order: dict[str, object], divert_outside_writes: Callable[[], None] | None = None
+    order: dict[str, object],
+    divert_outside_writes: Callable[[], None] | None = None,
+    replace_devices: Callable[[], None] | None = None,
 ) -> list[socket.socket]:
     """Enter and set up the ordered namespaces; return the sockets for the holder of the channel."""
     ports, cover, through = order.get("ports"), order.get("cover"), order.get("through", [])
@@ -276,6 +279,8 @@ def build_namespaces(
         cover_path_with_copy(cover[0], cover[1])
     if isinstance(shown := order.get("shown"), list):
         pivot_to_shown_folders(shown)
+    if replace_devices:
+        replace_devices()
     return sockets
 
 
@@ -289,11 +294,17 @@ def main() -> None:
     # Imported now: a user namespace may not be able to read the files.
     if order.get("processes"):
         from recorder.agent.pid_namespace import run_agent_in_pid_namespace
-    divert = None
+    divert = replace = None
     if outside := order.get("outside"):
         from recorder.agent.outside_mounts import divert_outside_writes
 
         divert = partial(divert_outside_writes, **outside)
+    if (devices := order.get("devices")) is not None:
+        from recorder.agent.outside_mounts import replace_devices
+
+        shown_in = [*(order.get("cover") or [])[1:], order.get("cwd") or ""]
+        kept = [*devices, *(path for path in shown_in if path.startswith("/dev/"))]
+        replace = partial(replace_devices, kept)
 
     def ready() -> None:
         if reply:
@@ -303,7 +314,7 @@ def main() -> None:
             each.close()
 
     try:
-        sockets_inside += build_namespaces(order, divert)
+        sockets_inside += build_namespaces(order, divert, replace)
         if cwd := order.get("cwd"):
             os.chdir(cwd)
         if order.get("processes"):

@@ -217,7 +217,8 @@ def _order_one_overlay(path: Path, layers: Path) -> Iterator[dict[str, object]]:
     """Yield an order for an overlay at `path`, with its layer in a folder like those of runs."""
     with tempfile.TemporaryDirectory(prefix="stumble-", dir=layers) as layer:
         folders = [(str(path), f"{layer}/0")]
-        yield {"outside": {"folders": folders, "kept": [], "required": True}}
+        outside = {"folders": folders, "kept": [], "required": True}
+        yield {"outside": outside, "devices": [layer] if layer.startswith("/dev/") else []}
 
 
 def _find_layer_folder(room: dict[str, object], path: Path) -> Path | None:

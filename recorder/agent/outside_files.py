@@ -2,8 +2,8 @@
 
 A recorded command may name any path (`rm -f /home/demo/notes.txt`). In the agent's mount namespace
 every folder of the root gets an overlay whose writes go to layers of the run, so that the command
-does what it did and the user's files stay. Temporary folders, sockets below /run, devices and the
-user's `--writable` paths are the real ones.
+does what it did and the user's files stay. Temporary folders, sockets below /run and the user's
+`--writable` paths are the real ones; /dev is one of the run's own.
 """
 
 import os
@@ -31,11 +31,16 @@ class OutsideFiles:
     folders: tuple[Path, ...]
     """Outer ones first."""
     kept: tuple[Path, ...]
+    devices: tuple[Path, ...] = ()
+    """Paths of /dev that stay, beside those that every program may use."""
 
     def to_namespace_order(self) -> dict[str, object]:
         """Return the part of the ORDER for `enter_namespaces.py`."""
         folders = [(str(path), str(layer)) for path, layer in self._list_layers()]
-        return {"outside": {"folders": folders, "kept": [str(path) for path in self.kept]}}
+        return {
+            "outside": {"folders": folders, "kept": [str(path) for path in self.kept]},
+            "devices": [str(path) for path in self.devices],
+        }
 
     def _list_layers(self) -> Iterator[tuple[Path, Path]]:
         for number, path in enumerate(self.folders):
@@ -111,6 +116,11 @@ def plan_outside_files(layers: Path, writable: tuple[Path, ...]) -> OutsideFiles
         layers=layers,
         folders=tuple(sorted({*folders, *inner}, key=lambda path: len(path.parts))),
         kept=tuple(sorted({*unmounted, *kept}, key=lambda path: len(path.parts))),
+        devices=tuple(
+            path
+            for path in dict.fromkeys((*scratch, layers, home))
+            if path.is_relative_to("/dev") and path.exists()
+        ),
     )
 
 
