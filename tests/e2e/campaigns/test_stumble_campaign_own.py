@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.support.campaign_folder import Bench
-from tests.support.practice_shop import CommandResult
 from tests.support.servers.scripted_model import (
     Script,
     serving,
 )
+from tests.support.warm_stumble import CommandResult
 
 AGENT = """
 import json, re, urllib.request

@@ -93,7 +93,7 @@ def test_an_edited_prompt_has_a_legend_and_a_rule_for_that_message_alone() -> No
     was, now = chat("Be kind.", "Pay."), chat("Be brief.", "Pay.")
     why = explain_miss(now, [Exchange(seq=3, request=was)])
     assert "nearest is exchange 3 (- recorded, + now):" in why
-    [rule] = re.findall(r"or leave it out: --match '(.+)'$", why)
+    [rule] = re.findall(r"else leave it out: --match '(.+)'$", why)
     assert rule == "ignore:messages[0].content"
     rules = MatchRules([parse_match_rule(rule)])
     for other in (chat("Be brief.", "Pay twice."), chat("Be brief.")):
