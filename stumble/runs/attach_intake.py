@@ -56,7 +56,8 @@ class AttachIntake:
     def serve(self, listener: socket.socket, program: int) -> None:
         """Take messages until the end of the recording, or of the program; close the tape."""
         try:
-            while listener in select.select([listener, program], [], [], self._patience)[0]:
+            sources: list[socket.socket | int] = [listener, program]
+            while listener in select.select(sources, [], [], self._patience)[0]:
                 self._converse(listener.accept()[0])
         finally:
             if self._tape is not None:

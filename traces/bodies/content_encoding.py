@@ -5,6 +5,7 @@ import zlib
 import brotli
 import zstandard
 
+from traces.identity_cache import cache_by_identity
 from traces.model import Headers, Request, find_header
 
 
@@ -18,6 +19,7 @@ def decode_content(headers: Headers, body: bytes) -> bytes | None:
     return body if encoding is None else _DECODE_CACHE(encoding, body)
 
 
+@cache_by_identity(4)  # a request as sent, as redacted, and as recorded
 def read_content(request: Request) -> bytes:
     """Return the decoded body of a request; empty if it cannot be decoded."""
     return decode_content(request.headers, request.body) or b""

@@ -28,7 +28,7 @@ from typing import Literal
 
 from traces.bodies import json_offsets
 from traces.bodies.canonical_json import dump_canonical_json, parse_exact_json
-from traces.bodies.content_encoding import decode_content, decode_content_or_raw, read_content
+from traces.bodies.content_encoding import decode_content, read_content
 from traces.bodies.generated_values import GENERATED_VALUE, is_call_id_name, is_run_scoped_name
 from traces.bodies.sse import find_sse_event_ends
 from traces.bodies.streaming_encoding import decode_complete_content
@@ -121,7 +121,7 @@ def read_client_message(request: Request) -> McpClientMessage | None:
 @IdentityCache
 def mentions_json_rpc(request: Request) -> bool:
     """Whether a body may be JSON-RPC: few bodies have to be parsed for that."""
-    return decode_content_or_raw(request.headers, request.body).find(b'"jsonrpc"') >= 0
+    return b'"jsonrpc"' in (read_content(request) or request.body)
 
 
 @IdentityCache

@@ -41,14 +41,9 @@ _REASONING = ("reasoning_content", "reasoning")
 """Members with the reasoning: the first in DeepSeek and vLLM, the second in OpenRouter."""
 
 
+@IdentityCache  # two narrower dialects ask first
 def can_read_request(request: Request) -> bool:
     """Whether it is a POST with messages to .../chat/completions."""
-    return _is_chat_completion(request)
-
-
-@IdentityCache
-def _is_chat_completion(request: Request) -> bool:
-    """Asked by two narrower dialects first."""
     return (
         request.method == "POST"
         and urlsplit(request.url).path.endswith("/chat/completions")

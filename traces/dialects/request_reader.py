@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from traces.bodies.incremental_json import IncrementalListReader
+from traces.bodies import json_offsets
+from traces.bodies.incremental_json import IncrementalListReader, ParsedListBody
 from traces.dialects import json_access
 from traces.dialects.types import ChatMessage, ConversationLink, ModelRequest, ToolResult
 from traces.lazy_dataclass import dataclass
@@ -38,6 +39,7 @@ class RequestContext:
     state: ConversationLink = ConversationLink()
 
 
+type _ParsedItems = ParsedListBody[RequestItem | None, RequestContext]
 _NOTHING = RequestContext()
 _SMALL = 1 << 13
 """Size in bytes up to which parsing a body is faster than comparing it with earlier ones."""
@@ -57,12 +59,12 @@ class RequestReader:
 
     def __call__(self, body: bytes) -> ModelRequest:
         """Read a request body; empty if it is invalid."""
-        if len(body) <= _SMALL and (request := self._read_small_body(body)) is not None:
-            return request
-        try:
-            parsed = self._reader.read(body)
-        except ValueError:
-            return ModelRequest()
+        parsed = self._read_small_body(body) if len(body) <= _SMALL else None
+        if parsed is None:
+            try:
+                parsed = self._reader.read(body)
+            except ValueError:
+                return ModelRequest()
         messages = [item.message for item in parsed.items if item is not None]
         results = [
             ToolResult(**each._asdict(), start=start, stop=stop)
@@ -76,20 +78,23 @@ class RequestReader:
             state=parsed.rest.state,
         )
 
-    def _read_small_body(self, body: bytes) -> ModelRequest | None:
-        """Parse a body in one step; None if it is not such JSON, or has results.
-
-        Results need offsets, which this does not compute.
+    def _read_small_body(self, body: bytes) -> _ParsedItems | None:
+        """Parse a body in one step; None if it is not such JSON, or the place of its list is
+        not plain.
         """
         value = json_access.read_body_object(body)
         if not isinstance(list_items := value.get(self._key), list):
             return None
-        items = [self._item(each) for each in list_items if isinstance(each, dict)]
-        if any([item.results for item in items]):
-            return None
-        around = self._around({**value, self._key: []})
-        messages = [item.message for item in items]
-        return ModelRequest(messages=(*around.messages, *messages), state=around.state)
+        items = tuple([self._item(each) if isinstance(each, dict) else None for each in list_items])
+        spans = [(0, 0)] * len(items)
+        if any([item is not None and item.results for item in items]):  # they need offsets
+            quoted = b'"' + self._key.encode() + b'"'
+            start = json_offsets.find_json_array(body, quoted[1:-1])
+            if start is None or body.count(quoted) > 1:
+                return None
+            spans = list(json_offsets.iter_json_items(body, start))
+        starts, stops = zip(*spans, strict=True) if spans else ((), ())
+        return ParsedListBody(self._around({**value, self._key: []}), items, starts, stops)
 
     def _read_item(self, text: bytes) -> RequestItem | None:
         value = json_access.parse_json_text(text)

@@ -129,7 +129,7 @@ class DialectLens(Protocol):
         """The member of a body that holds the messages."""
         ...
 
-    def can_read_request(self, request: Request) -> bool:
+    def can_read_request(self, request: Request, /) -> bool:
         """Whether path suffix and body shape are this dialect's; the host never counts."""
         ...
 
