@@ -27,7 +27,7 @@ from scenarios.practice.mcp_server import serve_mcp_on_loopback
 from tests.support.agents import asked_agent
 from tests.support.servers import asking_model, asking_server
 from tests.support.servers.asking_server import AMOUNT
-from tests.support.servers.raw_servers import BOUND, confdir, recording, server_ca, server_tls
+from tests.support.servers.raw_servers import BOUND, confdir, recording, server_ca, write_server_pem
 from traces.conversation.tracker import ConversationTap
 from traces.model import Fault, Injection, Trajectory
 from traces.tape import TapeWriter, read_tape
@@ -77,8 +77,7 @@ async def serve_http2(folder: Path) -> AsyncIterator[str]:
     """Run the server that asks, and Node in front of it; yield the URL."""
     script = folder / "front.cjs"
     script.write_text(FRONT)
-    server_tls()
-    pem = server_ca().with_name("localhost.pem")
+    pem = write_server_pem("localhost")
     events = asking_server.Events()
     async with serve_mcp_on_loopback(asking_server.build(), events=events) as port:
         front = await asyncio.create_subprocess_exec(
