@@ -338,7 +338,8 @@ def _list_evidence(facts: _InjectionFacts) -> tuple[str, ...]:
 def _decide_class(facts: _InjectionFacts) -> tuple[OutcomeClass | None, str]:
     """Return the class, or None and why."""
     injection, faulted, seen, end = facts.injection, facts.faulted, facts.findings, facts.end
-    crashed = _has_crashed(faulted, facts.twins)
+    gave_up = seen.claim is not None and seen.claim.gave_up and not end.passed
+    crashed = _has_crashed(faulted, facts.twins) or gave_up
     claims = seen.claim.success if seen.claim else None
     if seen.consumed and not is_complete_run(faulted):
         return None, "the run was not brought to an end by its agent"

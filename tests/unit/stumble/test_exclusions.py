@@ -18,7 +18,7 @@ from tests.support.stores.in_memory_relations import (
 from traces.model import Outcome
 
 GOOD = Outcome(
-    injection_id="r/1", judge_version=9, twins=("a", "b", "c"), outcome="silent_wrong",
+    injection_id="r/1", judge_version=10, twins=("a", "b", "c"), outcome="silent_wrong",
     consumed=True, noticed=False, passed=False, claims_success=True, baseline_valid=True,
 )  # fmt: skip
 TRIPLE = st.sampled_from([True, True, False, None])
@@ -96,7 +96,7 @@ def store(sql: Sql, runs: list[tuple[Outcome, str]]) -> None:
         sql,
         "outcomes",
         [
-            {"injection_id": id, "judge_version": 9, "class": one.outcome, "twins": list(one.twins)}
+            {"injection_id": id, "judge_version": 10, "class": one.outcome, "twins": list(one.twins)}
             | {name: getattr(one, name) for name in names}
             for id, one in pairs
         ],
