@@ -1,7 +1,7 @@
 """Comparison of a rate with a limit by the bounds of its interval.
 
 A rate passes if the complete interval is on the right side, fails if it is on the wrong side, and
-is undecided otherwise. The number of cases that would decide is Wilson's score test solved for n:
+is undecided otherwise. The number of traces that would decide is Wilson's score test solved for n:
 a bound touches the limit L at n = t^2 L (1 - L) / (rate - L)^2 effective cases.
 """
 
@@ -102,7 +102,10 @@ class GateCheck:
 
     @property
     def needed(self) -> int | None:
-        """Additional cases that would decide at an unchanged rate; None if no number would."""
+        """Additional traces that would decide at an unchanged rate; None if no number would.
+
+        Not cases: more injections into the same recordings say little more about others.
+        """
         rate = self.rate
         if self.verdict != "unknown":
             return 0
@@ -111,8 +114,7 @@ class GateCheck:
         traces = self._count_traces_needed(rate.rate)
         if traces is None:
             return None
-        additional = max(MIN_TRACES, math.ceil(traces)) - rate.traces
-        return max(1, math.ceil(additional * rate.cases / rate.traces))
+        return max(1, max(MIN_TRACES, math.ceil(traces)) - rate.traces)
 
     def _count_traces_needed(self, rate: float) -> float | None:
         """Return the number of traces at which a bound touches the limit."""

@@ -20,13 +20,13 @@ type LimitCheck = GateCheck | EffectCheck
 
 
 def format_check_line(check: LimitCheck) -> str:
-    """Format one check as a line, with the number of cases that would decide it."""
+    """Format one check as a line, with the number of recordings that would decide it."""
     verdict = _VERDICT_WORDS[check.verdict]
     details = (
         f"{check.limit}: {check.found}  {check.subject}"
         if isinstance(check, EffectCheck)
         else f"{check}  "
-        f"{check.rate.subject}{describe_budget_effect(check)}{describe_cases_needed(check)}"
+        f"{check.rate.subject}{describe_budget_effect(check)}{describe_recordings_needed(check)}"
     )
     return f"{verdict:{len(_VERDICT_WORDS['unknown'])}}  {details}"
 
@@ -40,13 +40,14 @@ def describe_budget_effect(check: GateCheck) -> str:
     return f"; {rate.by_budget} ended by their budget, {other} if they are counted the other way"
 
 
-def describe_cases_needed(check: GateCheck) -> str:
-    """Describe how many more injections would decide."""
+def describe_recordings_needed(check: GateCheck) -> str:
+    """Describe how many more recordings would decide."""
     if check.verdict != "unknown":
         return ""
     if check.needed is None:
         return f"; {_explain_undecidable(check.rate)}"
-    return f"; about {check.needed:,} more injections would decide"
+    recordings = "recording" if check.needed == 1 else "recordings"
+    return f"; about {check.needed:,} more {recordings} would decide"
 
 
 def _explain_undecidable(rate: GateRate) -> str:
@@ -61,7 +62,7 @@ def _explain_undecidable(rate: GateRate) -> str:
         )
     if rate.rate is None:
         return "inject faults into this agent first"
-    return "the rate is the limit itself: no number of injections would decide"
+    return "the rate is the limit itself: more recordings decide once it moves"
 
 
 def gate_check_to_dict(check: LimitCheck) -> dict[str, object]:
@@ -91,7 +92,7 @@ def gate_check_to_dict(check: LimitCheck) -> dict[str, object]:
         "fired": rate.fired,
         "left_out": rate.left_out,
         "left_out_as": rate.left_out_as,
-        "next_step": describe_cases_needed(check).removeprefix("; ") or None,
+        "next_step": describe_recordings_needed(check).removeprefix("; ") or None,
         "by_budget": rate.by_budget,
         "other_rate": rate.other_rate,
         "needed": check.needed,
@@ -118,7 +119,7 @@ def _find_subject(check: LimitCheck) -> str:
 def _describe_found(check: LimitCheck) -> str:
     if isinstance(check, EffectCheck):
         return check.found
-    return f"{format_gate_rate(check.rate)}{describe_cases_needed(check)}"
+    return f"{format_gate_rate(check.rate)}{describe_recordings_needed(check)}"
 
 
 def render_gate_markdown(checks: Sequence[LimitCheck]) -> str:

@@ -154,7 +154,7 @@ class ForkReport:
         fired = [each for each in self.judged if each.verdict is not None]
         if not fired:
             return ExitCode.NOTHING_FIRED
-        return ExitCode.NOT_ENOUGH if any(each.excluded for each in fired) else ExitCode.OK
+        return ExitCode.NOT_ENOUGH if all(each.excluded for each in fired) else ExitCode.OK
 
     @property
     def excess(self) -> ExcessFailures | None:

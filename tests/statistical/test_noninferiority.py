@@ -232,3 +232,20 @@ def test_one_that_is_much_worse_fails_early(bounds: Bounding) -> None:
     assert passed == 0
     assert failed >= 0.99
     assert took < 0.7
+
+
+def test_what_the_page_of_seals_promises_of_roots_and_repetitions() -> None:
+    """A candidate that passes as often as the baseline, 80 % of its runs at every root."""
+
+    def find_passed(roots: int, repetitions: int, margin: float, rate: float = 0.8) -> float:
+        rng = np.random.default_rng([SEED, roots, repetitions])
+        cells = np.full((REPETITIONS, roots), repetitions)
+        candidate, baseline = (shares(rng, cells, np.full(cells.shape, rate)) for _ in range(2))
+        lower, _ = compute_paired_bounds(candidate - baseline, ALPHA)
+        return float(np.mean(lower > -margin))
+
+    assert find_passed(14, 1, 0.2, rate=1.0) == find_passed(29, 1, 0.1, rate=1.0) == 1.0
+    assert find_passed(13, 1, 0.2, rate=1.0) == 0.0
+    assert 0.2 < find_passed(14, 1, 0.2) < 0.45  # a third of all plans
+    assert 0.7 < find_passed(59, 1, 0.2) < 0.9  # four fifths
+    assert find_passed(29, 10, 0.2) > 0.97  # nearly all

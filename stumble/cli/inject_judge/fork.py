@@ -37,7 +37,7 @@ PIN_HINT = "if a local tool prints something else in each run, --pin sends the r
 
 @click.command(
     epilog="Exit codes: 0 judged, 3 diverged before the injection, 4 no fault fired, 5 no "
-    "verdict possible.",
+    "verdict possible for any of the runs.",
 )
 @options.tape_argument
 @options.fault_injection_options(required=True)

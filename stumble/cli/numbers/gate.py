@@ -130,7 +130,7 @@ def gate(
 ) -> None:
     """Check the rates in the store against limits. A limit is met if the entire interval meets
     it and violated if the entire interval violates it; otherwise the evidence is insufficient,
-    and the output gives the number of injections that would decide.
+    and the output gives the number of recordings that would decide.
 
     --max-double and --max-lost are numbers of runs, counted by the effect ledger of the world; a
     run whose ledger is unknown is counted against the limit before the gate passes.

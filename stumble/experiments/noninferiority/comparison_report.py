@@ -106,7 +106,7 @@ def _explain_undecided(found: ArmComparison) -> Iterator[str]:
         return
     last = found.look is None or found.look.number == found.look.of
     yield "the margin lies between the bounds: " + (
-        "more root recordings would decide, more repetitions hardly"
+        "more root recordings would decide, or more repetitions of each"
         if last
         else f"the next look decides; go on with stumble campaign {found.candidate.campaign}"
     )

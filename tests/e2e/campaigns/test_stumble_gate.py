@@ -165,7 +165,7 @@ def test_too_little_evidence_says_how_much_is_missing(tmp_path: Path) -> None:
     said = gate(here(tmp_path, traces(10)), "--min-recovery", "0.9")
     assert said.code == 5
     assert "not enough evidence" in said.out
-    assert "about 19 more injections would decide" in said.out
+    assert "about 19 more recordings would decide" in said.out
 
 
 @pytest.mark.parametrize("strikes", [[], traces(3)])

@@ -87,7 +87,7 @@ def test_too_little_evidence_is_no_pass(installed: Path, tmp_path: Path) -> None
     here(tmp_path, traces(10))
     code, said = run(installed, tmp_path, MARKED.replace("RUNS", "10"))
     assert code == 1
-    assert "about 19 more injections would decide" in said
+    assert "about 19 more recordings would decide" in said
 
 
 def test_a_test_that_fails_by_itself_is_not_judged(installed: Path, tmp_path: Path) -> None:

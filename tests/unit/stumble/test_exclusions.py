@@ -96,7 +96,12 @@ def store(sql: Sql, runs: list[tuple[Outcome, str]]) -> None:
         sql,
         "outcomes",
         [
-            {"injection_id": id, "judge_version": 10, "class": one.outcome, "twins": list(one.twins)}
+            {
+                "injection_id": id,
+                "judge_version": 10,
+                "class": one.outcome,
+                "twins": list(one.twins),
+            }
             | {name: getattr(one, name) for name in names}
             for id, one in pairs
         ],
