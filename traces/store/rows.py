@@ -10,21 +10,23 @@ from traces.agent_name import name_agent_command
 from traces.conversation.derived_steps import (
     DerivedSteps,
     ToolUse,
+    TrajectoryStep,
     derive_tape_steps,
     find_answer_end,
 )
 from traces.conversation.prefix_changes import find_prefix_changes
 from traces.dialects.rpc_method import read_rpc_method
+from traces.dialects.types import ChatMessage
 from traces.model import Exchange, RunEnding, Trajectory
 from traces.model_family import find_model_family
 from traces.pipeline.attempts import collect_stage_attempts
 from traces.pipeline.failure_causes import PASSING_SCORE, find_failure_causes
 from traces.pipeline.interrupted_stage import measure_interrupted_stage
-from traces.pipeline.stages import ModelCharge, derive_stage_cases, derive_stage_rows
+from traces.pipeline.stages import ModelCharge, StageCase, derive_stage_cases, derive_stage_rows
 from traces.pipeline.unwritten_text import find_unwritten_text
 from traces.store.control_groups import digest_control_group
 from traces.store.hosted_calls import dump_hosted_calls
-from traces.store.schema import clip_stored_text, make_relation_row
+from traces.store.schema import RelationRowMaker, clip_stored_text, make_relation_row
 from traces.store.usage_rows import (
     TOKEN_COLUMNS,
     PriceFunction,
@@ -44,16 +46,18 @@ def build_tape_rows(
 ) -> RelationRows:
     """Return the rows of one tape by relation, each a tuple in the order of its schema."""
     told = told or derive_tape_steps(tape)
-    usage = list(iter_usage(tape, told, price))
+    usage, run = list(iter_usage(tape, told, price)), tape.trajectory.id
     return {
         "trajectories": [_build_trajectory_row(tape, told, usage)],
         "exchanges": list(_iter_exchange_rows(tape, told)),
-        "steps": list(_iter_step_rows(tape, told)),
+        "steps": [_make_step_row(step, trajectory_id=run) for step in told.steps],
         "tool_calls": list(_iter_tool_call_rows(tape, told)),
         "messages": list(_iter_message_rows(tape, told)),
         "usage": [make_relation_row("usage", each) for each in usage],
         "stages": list(_iter_stage_rows(tape, told, usage)),
-        "stage_cases": list(_iter_case_rows(tape)),
+        "stage_cases": [
+            _make_case_row(case, trajectory_id=run) for case in derive_stage_cases(tape.marks)
+        ],
     }
 
 
@@ -161,40 +165,50 @@ def derive_agent_name(run: Trajectory) -> str | None:
     return run.agent if run.agent or not run.command else name_agent_command(run.command)
 
 
+_make_exchange_row = RelationRowMaker(
+    "exchanges",
+    Exchange,
+    {
+        "method": lambda exchange: exchange.request.method,
+        "url": lambda exchange: exchange.request.url,
+        "status": lambda exchange: exchange.response.status if exchange.response else None,
+        "request_bytes": lambda exchange: len(exchange.request.body),
+        "response_bytes": lambda exchange: (
+            sum(len(chunk.data) for chunk in exchange.response.chunks)
+            if exchange.response
+            else None
+        ),
+        "n_chunks": lambda exchange: len(exchange.response.chunks) if exchange.response else None,
+        "rpc": lambda exchange: read_rpc_method(exchange.request),
+    },
+    given=(
+        *("trajectory_id", "lane", "kind", "attempt_of", "tape", "offset", "length"),
+        *("started", "duration", "ttfb"),
+    ),
+    left_out=(
+        *("request", "response", "started", "connection", "stream", "edits", "redacted"),
+        *("pinned", "renamed", "substituted"),
+    ),
+)
+
+
 def _iter_exchange_rows(tape: Tape, told: DerivedSteps) -> Iterator[tuple[object, ...]]:
     timed = tape.trajectory.timed
     for exchange in tape.exchanges:
-        placed = told.contexts[exchange.seq]
-        answer = exchange.response
+        placed, answer = told.contexts[exchange.seq], exchange.response
         offset, length = tape.spans[exchange.seq]
-        yield make_relation_row(
-            "exchanges",
-            {
-                "trajectory_id": tape.trajectory.id,
-                "seq": exchange.seq,
-                "lane": placed.lane,
-                "kind": placed.kind,
-                "transport": exchange.transport,
-                "method": exchange.request.method,
-                "url": exchange.request.url,
-                "status": answer.status if answer else None,
-                "error": exchange.error,
-                "started": exchange.started if timed else None,
-                "duration": _measure_exchange_time(exchange) if timed else None,
-                "ttfb": answer.at - exchange.started if answer and timed else None,
-                "request_bytes": len(exchange.request.body),
-                "response_bytes": sum(len(chunk.data) for chunk in answer.chunks)
-                if answer
-                else None,
-                "n_chunks": len(answer.chunks) if answer else None,
-                "attempt_of": placed.attempt_of,
-                "answered_by": exchange.answered_by,
-                "tape": str(tape.path),
-                "offset": offset,
-                "length": length,
-                "cascade": exchange.cascade,
-                "rpc": read_rpc_method(exchange.request),
-            },
+        yield _make_exchange_row(
+            exchange,
+            trajectory_id=tape.trajectory.id,
+            lane=placed.lane,
+            kind=placed.kind,
+            attempt_of=placed.attempt_of,
+            tape=str(tape.path),
+            offset=offset,
+            length=length,
+            started=exchange.started if timed else None,
+            duration=_measure_exchange_time(exchange) if timed else None,
+            ttfb=answer.at - exchange.started if answer and timed else None,
         )
 
 
@@ -202,21 +216,59 @@ def _measure_exchange_time(exchange: Exchange) -> float | None:
     return find_answer_end(exchange) - exchange.started if exchange.response else None
 
 
-def _iter_step_rows(tape: Tape, told: DerivedSteps) -> Iterator[tuple[object, ...]]:
-    for step in told.steps:
-        yield make_relation_row(
-            "steps",
-            {
-                "trajectory_id": tape.trajectory.id,
-                "step": step.number,
-                "source": step.source,
-                "message": clip_stored_text(step.message),
-                "model": step.model,
-                "seqs": list(step.seqs),
-                "finish_reason": step.finish,
-                "hosted": dump_hosted_calls(step.hosted),
-            },
-        )
+_make_step_row = RelationRowMaker(
+    "steps",
+    TrajectoryStep,
+    {
+        "step": lambda step: step.number,
+        "message": lambda step: clip_stored_text(step.message),
+        "seqs": lambda step: list(step.seqs),
+        "finish_reason": lambda step: step.finish,
+        "hosted": lambda step: dump_hosted_calls(step.hosted),
+    },
+    given=("trajectory_id",),
+    left_out=(
+        *("number", "lane", "missing", "finish", "usage", "calls", "at", "reasoning", "media"),
+    ),
+)
+_make_call_row = RelationRowMaker(
+    "tool_calls",
+    ToolUse,
+    {
+        "arguments": lambda use: clip_stored_text(use.arguments),
+        "result": lambda use: None if use.result is None else clip_stored_text(use.result),
+        "arguments_bytes": lambda use: len(use.arguments.encode("utf-8", "replace")),
+        "result_bytes": lambda use: (
+            None if use.result is None else len(use.result.encode("utf-8", "replace"))
+        ),
+    },
+    given=(
+        *("trajectory_id", "seq", "duration", "faulted", "answered_by", "drifted", "position"),
+        "read_only",
+    ),
+    left_out=(
+        *("lane", "asked_by", "prefix", "ordinal", "result_seq", "server", "stdio", "read_only"),
+        *("seqs", "stage", "media"),
+    ),
+)
+_make_message_row = RelationRowMaker(
+    "messages",
+    ChatMessage,
+    {
+        "content": lambda message: clip_stored_text(message.content),
+        "content_bytes": lambda message: len(message.content.encode("utf-8", "replace")),
+        "media": lambda message: list(message.media),
+    },
+    given=("trajectory_id", "first_seq", "position", "last_seq", "lane", "digest"),
+    left_out=("address",),
+)
+_make_case_row = RelationRowMaker(
+    "stage_cases",
+    StageCase,
+    {"program": lambda case: case.case},
+    given=("trajectory_id",),
+    left_out=("case",),
+)
 
 
 def _iter_tool_call_rows(tape: Tape, told: DerivedSteps) -> Iterator[tuple[object, ...]]:
@@ -228,31 +280,16 @@ def _iter_tool_call_rows(tape: Tape, told: DerivedSteps) -> Iterator[tuple[objec
         positions[use.step] += 1
         exchanges = [by_seq[seq] for seq in use.seqs]
         durations = [took for x in exchanges if (took := _measure_exchange_time(x)) is not None]
-        yield make_relation_row(
-            "tool_calls",
-            {
-                "trajectory_id": tape.trajectory.id,
-                "step": use.step,
-                "call_id": use.call_id,
-                "tool": use.tool,
-                "arguments": clip_stored_text(use.arguments),
-                "result": None if use.result is None else clip_stored_text(use.result),
-                "is_error": use.is_error,
-                "place": use.place,
-                "read_only": _is_read_only_call(use, exchanges),
-                "join": use.join,
-                "seq": exchanges[0].seq if exchanges else None,
-                "duration": sum(durations) if durations and tape.trajectory.timed else None,
-                "faulted": use.call_id in faulted_calls,
-                "arguments_bytes": len(use.arguments.encode("utf-8", "replace")),
-                "result_bytes": None
-                if use.result is None
-                else len(use.result.encode("utf-8", "replace")),
-                "answered_by": exchanges[-1].answered_by if exchanges else None,
-                "drifted": use.call_id in pinned,
-                "position": positions[use.step],
-                "incomplete": use.incomplete,
-            },
+        yield _make_call_row(
+            use,
+            trajectory_id=tape.trajectory.id,
+            seq=exchanges[0].seq if exchanges else None,
+            duration=sum(durations) if durations and tape.trajectory.timed else None,
+            faulted=use.call_id in faulted_calls,
+            answered_by=exchanges[-1].answered_by if exchanges else None,
+            drifted=use.call_id in pinned,
+            position=positions[use.step],
+            read_only=_is_read_only_call(use, exchanges),
         )
 
 
@@ -272,20 +309,14 @@ def _iter_message_rows(tape: Tape, told: DerivedSteps) -> Iterator[tuple[object,
     seen = Counter[int | None]()
     for seq, each in placed:
         for position in range(seen[each.lane], len(each.messages)):
-            message = each.messages[position]
-            yield make_relation_row(
-                "messages",
-                {
-                    "trajectory_id": tape.trajectory.id,
-                    "first_seq": seq,
-                    "position": position,
-                    "last_seq": last[each.lane][position],
-                    "role": message.role,
-                    "content": clip_stored_text(message.content),
-                    "content_bytes": len(message.content.encode("utf-8", "replace")),
-                    "lane": each.lane,
-                    "media": list(message.media),
-                },
+            yield _make_message_row(
+                each.messages[position],
+                trajectory_id=tape.trajectory.id,
+                first_seq=seq,
+                position=position,
+                last_seq=last[each.lane][position],
+                lane=each.lane,
+                digest=None,
             )
         seen[each.lane] = max(seen[each.lane], len(each.messages))
 
@@ -315,21 +346,6 @@ def _iter_stage_rows(
                 **unwritten.get(str(each["stage"]), {}),
             },
         )
-
-
-def _iter_case_rows(tape: Tape) -> Iterator[tuple[object, ...]]:
-    """Yield the cases of the stages that run events report."""
-    for case in derive_stage_cases(tape.marks):
-        columns = {
-            "trajectory_id": tape.trajectory.id,
-            "stage": case.stage,
-            "program": case.case,
-            "result": case.result,
-            "score": case.score,
-            "reached": case.reached,
-            "why": case.why,
-        }
-        yield make_relation_row("stage_cases", columns)
 
 
 def measure_interrupted_tape(

@@ -307,8 +307,8 @@ class RelationRowMaker[T]:
     """Makes rows of a relation from values of a dataclass.
 
     A column is the field of its name, unless a function in `computed` makes it or it is one of
-    those `given` with each value. TypeError if a column has no source, or a source no column;
-    `left_out` are the fields that are not stored.
+    those `given` with each value. TypeError if a column has no source or two, or a source no
+    column; `left_out` are the fields that are not stored as they are.
     """
 
     def __init__(
@@ -327,14 +327,15 @@ class RelationRowMaker[T]:
             raise TypeError(f"rows of {relation} and its columns differ in {', '.join(wrong)}")
         self._given = frozenset(given)
         self._makers = [
-            (name, computed.get(name) or attrgetter(name)) for name in COLUMN_NAMES[relation]
+            (name, None if name in self._given else computed.get(name) or attrgetter(name))
+            for name in COLUMN_NAMES[relation]
         ]
 
     def __call__(self, value: T, **given: object) -> tuple[object, ...]:
         """Return the row of a value; TypeError if other columns are given than was said."""
         if given.keys() != self._given:
             raise TypeError(f"given are {', '.join(given)}, not {', '.join(self._given)}")
-        return tuple([given[n] if n in given else make(value) for n, make in self._makers])
+        return tuple([given[n] if make is None else make(value) for n, make in self._makers])
 
 
 def make_relation_table(name: str, rows: Iterable[tuple[object, ...]]) -> pa.Table:

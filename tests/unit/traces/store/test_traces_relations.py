@@ -1,5 +1,7 @@
 """Tables from rows."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 from traces.store.schema import (
     MAX_TEXT_BYTES,
     SCHEMAS,
+    RelationRowMaker,
     clip_stored_text,
     make_relation_row,
     make_relation_table,
@@ -75,3 +78,48 @@ def test_a_text_is_clipped_where_a_character_ends(start: str, size: int) -> None
     assert text.startswith(kept)
     assert len(kept.encode()) <= MAX_TEXT_BYTES
     assert kept == text or len(kept.encode()) > MAX_TEXT_BYTES - 4
+
+
+@dataclass(frozen=True)
+class SampleCase:
+    stage: str
+    program: str
+    result: str
+    score: float
+    reached: bool
+    why: str | None
+    note: str = ""
+
+
+GIVEN = ("trajectory_id",)
+
+
+def test_a_row_is_made_by_the_names_of_the_fields() -> None:
+    make = RelationRowMaker(
+        "stage_cases", SampleCase, {"why": repr}, given=GIVEN, left_out=("note",)
+    )
+    case = SampleCase(stage="T1", program="a", result="pass", score=1.0, reached=True, why=None)
+    assert make(case, trajectory_id="t") == ("t", "T1", "a", "pass", 1.0, True, repr(case))
+    with pytest.raises(TypeError, match="given are stage, not trajectory_id"):
+        make(case, stage="T1")
+
+
+@pytest.mark.parametrize(
+    ("computed", "given", "left_out", "wrong"),
+    [
+        ({}, (), ("note",), "trajectory_id"),
+        ({}, GIVEN, (), "note"),
+        ({"other": str}, GIVEN, ("note",), "other"),
+        ({"trajectory_id": str}, GIVEN, ("note",), "trajectory_id"),
+        ({}, (*GIVEN, "why"), ("note",), "why"),
+        ({}, GIVEN, ("note", "nonesuch"), "nonesuch"),
+    ],
+)
+def test_a_field_too_many_or_too_few_is_an_error_when_a_module_loads(
+    computed: dict[str, Callable[[SampleCase], object]],
+    given: tuple[str, ...],
+    left_out: tuple[str, ...],
+    wrong: str,
+) -> None:
+    with pytest.raises(TypeError, match=f"rows of stage_cases and its columns differ in {wrong}$"):
+        RelationRowMaker("stage_cases", SampleCase, computed, given=given, left_out=left_out)
