@@ -34,6 +34,33 @@ async def main():
 
 asyncio.run(main())
 """
+NODE_AGENT = """
+import { spawn } from 'node:child_process'
+
+class StdioClientTransport {  // of the SDK, which a bundler may have put into the program
+  start(command, args) {
+    return new Promise((resolve) => {
+      this.process = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'] })
+      this.process.on('spawn', resolve)
+    })
+  }
+}
+
+const transport = new StdioClientTransport()
+await transport.start(process.argv[2], ['server.py'])
+const { stdin, stdout } = transport.process
+const ask = (id, method, params) =>
+  new Promise((resolve) => {
+    stdout.once('data', (data) => resolve(JSON.parse(data)))
+    stdin.write(JSON.stringify({ jsonrpc: '2.0', id, method, params }) + '\\n')
+  })
+const clientInfo = { name: 'n', version: '1' }
+await ask(0, 'initialize', { protocolVersion: '2025-06-18', capabilities: {}, clientInfo })
+stdin.write('{"jsonrpc": "2.0", "method": "notifications/initialized"}\\n')
+const answer = await ask(1, 'tools/call', { name: 'price', arguments: { article: 'tea' } })
+console.log(answer.result.content[0].text)
+stdin.end()
+"""
 OWN_SITE = "import sys; sys.stumbled_over = 'own'"
 
 
@@ -56,6 +83,20 @@ def test_a_server_started_by_the_sdk_is_recorded_and_replayed_without_it(tmp_pat
     assert recorded.stdout == "tea is 4217\nmilk is 4217\n"
     exchanges = read_tape(tmp_path / "a.tape").exchanges
     assert {x.request.url for x in exchanges} == {"stdio://server/"}
+    (tmp_path / "server.py").unlink()
+    replayed = stumble(tmp_path, "replay", "--in-place", "a.tape")
+    assert replayed.returncode == 0, replayed.stderr
+    assert recorded.stdout in replayed.stdout
+
+
+@pytest.mark.gate
+def test_a_server_started_by_a_node_program_is_recorded_and_replayed(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(SERVER)
+    (tmp_path / "agent.mjs").write_text(NODE_AGENT)
+    command = ("node", "agent.mjs", sys.executable)
+    recorded = stumble(tmp_path, "record", "-o", "a.tape", "--times", "1", "--", *command)
+    assert recorded.stdout == "tea is 4217\n", recorded.stderr
+    assert {x.request.url for x in read_tape(tmp_path / "a.tape").exchanges} == {"stdio://server/"}
     (tmp_path / "server.py").unlink()
     replayed = stumble(tmp_path, "replay", "--in-place", "a.tape")
     assert replayed.returncode == 0, replayed.stderr
