@@ -55,3 +55,4 @@ def test_every_turn_is_readable(
     errors = [each.error for each in read.exchanges]
     assert errors == [None] * events.count("agent") + [ENDS[end].get("error")]
     assert len(read.exchanges) == 1 + events.count("agent")
+    assert all(each.response is not None for each in read.exchanges if each.error is None)
