@@ -111,9 +111,9 @@ class AgentTerminal:
             ready, writable, _ = select.select(readers, [ours] if self._pending else [], [], TICK)
             if ours in ready:
                 self._show_output(ours)
+            self.tick(ours)  # a window that was resized before a key has its new size first
             if self.keyboard is not None and self.keyboard in ready:
                 self.read_keyboard(ours)
-            self.tick(ours)
             if ours in writable:
                 self._write_input(ours)
             if stopped in ready:

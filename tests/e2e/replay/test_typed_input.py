@@ -30,6 +30,7 @@ CHAT = (
     + """
 while (text := input("> ")) != "quit":
     ask(text)
+print("on the terminal", file=open("/dev/tty", "w"))
 print("size", *os.get_terminal_size())
 """
 )
@@ -53,6 +54,22 @@ try:
     ask(text.decode() + repr(said))
 finally:
     termios.tcsetattr(0, termios.TCSADRAIN, before)
+"""
+)
+CURSES = (
+    ASK
+    + """
+import curses
+def main(screen):
+    text, kept = "", []
+    screen.addstr(0, 0, "curses: up and down, then words")
+    while (key := screen.get_wch()) not in ("\\n", "\\r"):
+        kept.append(str(key))
+        text += key if isinstance(key, str) else f"<{curses.keyname(key).decode()}>"
+        screen.addstr(1, 0, text)
+        screen.refresh()
+    return text
+ask(curses.wrapper(main))
 """
 )
 STOPPED = """
@@ -124,6 +141,8 @@ def test_lines_typed_at_a_prompt_are_typed_again(tmp_path: Path, base: str) -> N
     assert b"control 1: followed the recording" in user.screen
     done = replay(tmp_path, base, "--times", "2")
     assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("on the terminal") == 2
+    assert done.stdout.count("size 100 30") == 2
 
 
 @pytest.mark.gate
@@ -143,6 +162,21 @@ def test_keys_and_replies_of_a_raw_terminal_are_given_again(tmp_path: Path, base
     done = replay(tmp_path, base)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "typed 9" in done.stdout
+
+
+@pytest.mark.gate
+def test_a_program_with_curses_gets_its_keys_again(tmp_path: Path, base: str) -> None:
+    user = start(tmp_path, base, CURSES, "--times", "2")
+    user.wait_for(b"then words")
+    user.send(b"\x1bOA")
+    user.wait_for(b"<KEY_UP>")
+    user.send(b"\x1bOB")
+    user.wait_for(b"<KEY_DOWN>")
+    user.type("pay é\r".encode())
+    user.wait_for(b"answered:")
+    assert user.wait() == 0, user.screen
+    assert b"control 1: followed the recording" in user.screen
+    assert replay(tmp_path, base).returncode == 0
 
 
 @pytest.mark.gate
