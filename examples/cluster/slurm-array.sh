@@ -23,14 +23,31 @@ export HOME=$work XDG_CACHE_HOME=$work/cache STUMBLE_STORE=$work/.stumble
 kept=$results/shard-$SLURM_ARRAY_TASK_ID
 if [ -d "$kept" ]; then cp -r "$kept" .stumble; fi
 
-status=0
-stumble campaign "$pack" --shard auto --jobs "${SLURM_CPUS_PER_TASK:-2}" || status=$?
-if [ -d .stumble ]; then
-  rm -rf "$kept.part"
-  cp -r .stumble "$kept.part"
+# Copy the store out, so that no finished run is lost with this node.
+save() {
+  part=$results/.shard-$SLURM_ARRAY_TASK_ID.$1
+  [ -d .stumble ] || return 0
+  rm -rf "$part"
+  cp -r .stumble "$part"
   rm -rf "$kept"
-  mv "$kept.part" "$kept"
-fi
+  mv "$part" "$kept"
+}
+
+# bash keeps a signal until its foreground child has ended, so stumble runs in the background.
+stumble campaign "$pack" --shard auto --jobs "${SLURM_CPUS_PER_TASK:-2}" &
+campaign=$!
+trap 'kill -TERM "$campaign" 2>/dev/null || true' INT TERM
+while sleep "${SAVE_SECONDS:-60}"; do save meanwhile || true; done &
+saver=$!
+
+status=0
+while kill -0 "$campaign" 2>/dev/null; do
+  status=0
+  wait "$campaign" || status=$? # a signal ends this wait, not the campaign
+done
+kill "$saver" 2>/dev/null || true
+wait "$saver" 2>/dev/null || true
+save at-end
 
 # 3, 4 and 5 are findings of one shard; the merged campaign decides.
 case $status in 3 | 4 | 5) status=0 ;; esac

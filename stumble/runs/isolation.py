@@ -4,7 +4,6 @@ Only a strict replay is hermetic. A run that goes live, at once or after an inje
 network.
 """
 
-import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from recorder.agent.blocked_connections import BlockedConnection
 from recorder.agent.isolation import find_missing_capabilities
 from stumble.errors import ExitCode, UsageError
 from stumble.packs.packed_snapshots import is_packed_snapshot
+from stumble.processors import count_usable_processors
 from stumble.runs.environment.workspaces import (
     WORKSPACE_VARIABLE,
     RecordedWorkspace,
@@ -248,7 +248,7 @@ def max_parallel_runs(set_apart: IsolationPlan, asked: int | None, *, world: boo
         )
     if asked is not None:
         return asked
-    return (os.process_cpu_count() or 1) if set_apart.workspace and not world else 1
+    return count_usable_processors() if set_apart.workspace and not world else 1
 
 
 def isolation_exit_code(

@@ -40,6 +40,7 @@ from stumble.campaigns.worker import (
 from stumble.campaigns.worker_plan import WorkerPlan
 from stumble.errors import HarnessError, UsageError
 from stumble.packs.pack_contents import PackContents
+from stumble.processors import count_usable_processors
 from stumble.user_data.known_secrets import find_known_secrets
 from traces.store.trace_store import TraceStore
 
@@ -271,7 +272,7 @@ def open_ray_workers(
 ) -> Iterator[RayWorkers]:
     """Connect to the cluster and start the workers; end both after the block."""
     unrecorded = sum(source.tape is None for source in campaign.sources)
-    size = max(1, min(unrecorded, os.process_cpu_count() or 1))
+    size = max(1, min(unrecorded, count_usable_processors()))
     local = LocalWorkers(campaign, store, folder, ca, range(size))
     with _connect(plan) as ray:
         jobs = plan.jobs or int(ray.cluster_resources().get("CPU", 0))

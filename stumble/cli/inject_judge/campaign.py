@@ -1,7 +1,6 @@
 """`stumble campaign`: traces x faults x persistence x seeds x repetitions, on several processes."""
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,6 +13,7 @@ from stumble.cli import options
 from stumble.cli.seal_options import add_seal_options, to_seal_table
 from stumble.errors import ExitCode, UsageError
 from stumble.notices import print_warning
+from stumble.processors import count_usable_processors
 
 if TYPE_CHECKING:
     from stumble.campaigns.scheduler import ProgressListener
@@ -362,7 +362,7 @@ def _fault_options_to_table(
 
 def count_processes(jobs: int | None) -> int:
     """Return `jobs`, or one process per core if it is None."""
-    return jobs or os.process_cpu_count() or 1
+    return jobs or count_usable_processors()
 
 
 def _limit_workers(
