@@ -13,7 +13,7 @@ PAGE = ROOT / "docs" / "architecture.md"
 PACKAGES = ("traces", "sandbox", "recorder", "replay", "faults", "scenarios", "stumble")
 
 FLOORS = (
-    ("control_characters", "errors", "notices", "terminal_progress"),
+    ("control_characters", "errors", "notices", "processors", "terminal_progress"),
     ("extensions", "llm", "user_data", "verdicts"),
     ("store",),
     ("daemon", "imports", "mcp", "packs"),
