@@ -1,6 +1,7 @@
 """OTLP over HTTP, on the loopback interface unless asked otherwise."""
 
 import asyncio
+import ipaddress
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Iterator
@@ -9,6 +10,8 @@ from functools import partial
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -51,8 +54,9 @@ def serve_otlp(collector: SpanCollector, listener: socket.socket) -> None:
         for name, each in SIGNALS.items()
     ]
     routes.append(Route("/v1/metrics", _drop_metrics, methods=["POST"]))
+    hosts = Middleware(TrustedHostMiddleware, allowed_hosts=_list_allowed_hosts(listener))
     config = uvicorn.Config(
-        Starlette(routes=routes),
+        Starlette(routes=routes, middleware=[hosts]),
         log_level="critical",
         access_log=False,
         server_header=False,
@@ -62,6 +66,16 @@ def serve_otlp(collector: SpanCollector, listener: socket.socket) -> None:
         ws="none",
     )
     asyncio.run(_serve(_CollectorServer(config), collector, listener))
+
+
+def _list_allowed_hosts(listener: socket.socket) -> list[str]:
+    """Return the names by which a server on loopback may be asked.
+
+    A page whose name was made to lead here (DNS rebinding) would send a name of its own. `[` is
+    what TrustedHostMiddleware sees of an IPv6 address.
+    """
+    address = ipaddress.ip_address(listener.getsockname()[0])
+    return ["localhost", "127.0.0.1", str(address), "["] if address.is_loopback else ["*"]
 
 
 async def _serve(server: uvicorn.Server, collector: SpanCollector, listener: socket.socket) -> None:

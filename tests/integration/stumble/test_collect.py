@@ -177,6 +177,24 @@ def test_a_hostile_request_is_refused_by_name(
     assert int(peak.partition("VmHWM:")[2].split()[0]) < 300_000
 
 
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost", 200),
+        ("localhost:4318", 200),
+        ("127.0.0.1", 200),
+        ("evil.example", 400),
+        ("127.0.0.1.evil.example:4318", 400),
+        ("", 400),
+    ],
+)
+def test_a_name_that_was_made_to_lead_here_is_refused(
+    shared_collector: Collector, host: str, status: int
+) -> None:
+    found, _ = shared_collector.post("/v1/traces", json_of("x"), JSON | {"host": host})
+    assert found == status
+
+
 @pytest.fixture(scope="module")
 def shared_collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:
     with collecting(tmp_path_factory.mktemp("collect")) as collector:
