@@ -101,6 +101,13 @@ def _encode_surrogates(error: UnicodeError) -> tuple[str | bytes, int]:
         return codecs.lookup_error("backslashreplace")(error)
 
 
+def _name_other_store(path: object) -> str:
+    from stumble.user_data.paths import store_root
+
+    is_store = Path(str(path)).is_relative_to(store_root())
+    return "; set STUMBLE_STORE to a folder that can be written" if is_store else ""
+
+
 def run_cli() -> None:
     """Run the command line; turn known errors into one line and an exit code."""
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -128,7 +135,9 @@ def run_cli() -> None:
         if error.errno not in _UNWRITABLE:
             traceback.print_exc()
         what = error.filename or "a file"
-        print_notice(f"stumble: {what} could not be used: {error.strerror}")
+        print_notice(
+            f"stumble: {what} could not be used: {error.strerror}{_name_other_store(what)}"
+        )
         code = ExitCode.HARNESS
     except TapeWriteError as error:
         print_notice(f"stumble: stopped, since the tape can no longer be written: {error}")

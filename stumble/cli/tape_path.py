@@ -60,12 +60,12 @@ class RunPath(TapePath):
     ) -> Path | str:
         """Return the path of a tape or an id, which may be unknown. Raises UsageError."""
         from stumble.user_data.paths import store_root
-        from traces.store.trace_store import TraceStore
+        from traces.store.store_dir import StoreDirectory
 
         text = os.fsdecode(value)
         if Path(text).exists() or not _RUN_ID.fullmatch(text) or not store_root().is_dir():
             return super().convert(value, param, ctx)
-        path = TraceStore(store_root()).tapes / f"{text}.tape"
+        path = StoreDirectory(store_root()).tapes / f"{text}.tape"
         return super().convert(path, param, ctx) if path.exists() else text
 
 

@@ -4,7 +4,6 @@ They lie in `$XDG_CACHE_HOME/stumble/packs` (`~/.cache/stumble/packs`), below th
 and may be removed at any time: a pack is checked and opened anew by each command that names it.
 """
 
-import os
 from pathlib import Path
 
 from scenarios.workspace.blobs import BlobStore, write_atomic_file
@@ -12,6 +11,7 @@ from stumble.errors import HarnessError, UsageError
 from stumble.packs.pack_manifest import PackManifest
 from stumble.packs.packed_snapshots import BLOBS, MANIFESTS, check_snapshot_data, import_snapshot
 from stumble.packs.read_pack import PackReader, open_pack
+from stumble.user_data.paths import cache_folder
 from traces.lazy_dataclass import dataclass
 
 
@@ -53,8 +53,7 @@ class OpenedPack:
 
 def packs_folder() -> Path:
     """Return the user's folder of opened packs."""
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base) / "stumble" / "packs"
+    return cache_folder() / "packs"
 
 
 def open_packed_files(path: Path) -> OpenedPack:

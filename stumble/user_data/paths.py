@@ -61,6 +61,12 @@ def data_folder() -> Path:
     return Path(base) / "stumble"
 
 
+def cache_folder() -> Path:
+    """Return the folder of what can be made again."""
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(base) / "stumble"
+
+
 def ca_folder() -> Path:
     """Return the folder of the user's certificate authority, outside any project."""
     return data_folder() / "ca"
