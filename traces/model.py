@@ -485,6 +485,8 @@ class TerminalEvent:
     """Seconds since the agent's last output."""
     steps: int
     """Steps of the conversation before it."""
+    exchanges: int
+    """Requests before it, of any kind."""
     answering: bool
     """Whether an answer of a model was under way."""
     mode: int

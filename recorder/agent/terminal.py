@@ -32,6 +32,8 @@ class Progress:
 
     steps: int = 0
     """Steps so far; see `ConversationTracker.steps`."""
+    exchanges: int = 0
+    """Requests so far, of any kind."""
     is_answering: bool = False
     """Whether an answer of a model is under way."""
 

@@ -37,7 +37,7 @@ class RecordedTerminal(AgentTerminal):
         super().__init__(outputs, screen=next(iter(outputs), keyboard))
         self._keyboard: int | None = keyboard
         self._device, self._size = keyboard, (0, 0)
-        self._kept = list[tuple[TerminalEvent, bytes]]()
+        self._kept, self._kept_bytes = list[tuple[TerminalEvent, bytes]](), 0
         self.is_whole = True
 
     @property
@@ -105,7 +105,8 @@ class RecordedTerminal(AgentTerminal):
     def _keep(self, kind: str, data: bytes, mode: int) -> None:
         if kind == "keys" and not data:
             return
-        if sum(len(each) for _, each in self._kept) + len(data) > MAX_KEPT_BYTES:
+        self._kept_bytes += len(data)
+        if self._kept_bytes > MAX_KEPT_BYTES:
             self.is_whole = False
             return
         progress = self.measure_progress()
@@ -115,6 +116,7 @@ class RecordedTerminal(AgentTerminal):
             at=self.now,
             quiet=self.quiet_seconds,
             steps=progress.steps,
+            exchanges=progress.exchanges,
             answering=progress.is_answering,
             mode=mode,
             size=len(data),
@@ -137,6 +139,8 @@ class PlayedTerminal(AgentTerminal):
             else:
                 self._replies[event.kind].append(data)
         self._acted = 0.0
+        self._missing_steps = self._missing_exchanges = 0
+        """How many fewer there were when patience ended: later input does not wait for them."""
 
     @contextmanager
     def prepare(self, terminal: int) -> Iterator[None]:
@@ -174,13 +178,23 @@ class PlayedTerminal(AgentTerminal):
         if progress.is_answering and not event.answering:
             return False
         is_started = self.has_printed or event.quiet >= event.at
+        steps = progress.steps + self._missing_steps
+        exchanges = progress.exchanges + self._missing_exchanges
         if quiet >= (PATIENCE if is_started else STARTING):
+            self._missing_steps += max(0, event.steps - steps)
+            self._missing_exchanges += max(0, event.exchanges - exchanges)
             return True
-        is_there = progress.steps >= event.steps and read_mode(ours) == event.mode
+        is_there = steps >= event.steps and exchanges >= event.exchanges
+        is_there = is_there and read_mode(ours) == event.mode
         enough = min(max(event.quiet, MIN_QUIET), MAX_QUIET)
         return is_started and is_there and quiet >= enough
 
 
 def open_typed_input(keyboard: int = 0) -> RecordedTerminal | None:
-    """Return the input of this process, if it is a terminal."""
-    return RecordedTerminal(keyboard) if os.isatty(keyboard) else None
+    """Return the input of this process, if it is a terminal; None in the background of a shell."""
+    if not os.isatty(keyboard):
+        return None
+    with suppress(OSError):  # it is not the terminal of this session, so there is no background
+        if os.tcgetpgrp(keyboard) != os.getpgrp():
+            return None
+    return RecordedTerminal(keyboard)

@@ -115,7 +115,9 @@ def with_recorded_input(
 def follow_conversation(terminal: AgentTerminal, watch: ConversationTap) -> None:
     """Let a terminal know how far the conversation is that `watch` sees."""
     terminal.measure_progress = lambda: Progress(
-        steps=watch.conversations.steps, is_answering=watch.is_answering
+        steps=watch.conversations.steps,
+        exchanges=watch.requests,
+        is_answering=watch.is_answering,
     )
 
 

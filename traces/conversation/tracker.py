@@ -570,6 +570,8 @@ class ConversationTap:
 
     def __init__(self, tools: Mapping[str, str] | None = None) -> None:
         self.conversations = ConversationTracker(tools, live=True)
+        self.requests = 0
+        """Requests so far, of any kind."""
         self._flowing: dict[int, _StreamingAnswer] = {}
         self._told: dict[int, Request] = {}
 
@@ -598,6 +600,7 @@ class ConversationTap:
                 del self._flowing[seq]
         if exchange.edits:
             self._told[exchange.seq] = exchange.forwarded
+        self.requests += 1
         if self.conversations.add_request(self._with_known_request(exchange)).kind == "model":
             self._flowing[exchange.seq] = _StreamingAnswer(self._with_known_request(exchange))
         return exchange

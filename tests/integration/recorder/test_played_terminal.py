@@ -17,7 +17,7 @@ COOKED = LINES | SHOWN
 
 
 def event(kind: str, *, size: int = 0, steps: int = 0, **more: Any) -> TerminalEvent:
-    usual = {"at": 1.0, "quiet": 0.1, "answering": False, "mode": COOKED}
+    usual = {"at": 1.0, "quiet": 0.1, "exchanges": 0, "answering": False, "mode": COOKED}
     return TerminalEvent(kind=kind, size=size, steps=steps, **(usual | more))
 
 
@@ -70,6 +70,15 @@ def test_input_waits_for_the_step_that_it_followed() -> None:
     )
     states = (Progress(), Progress(), Progress(steps=2))
     assert "waited True" in play(typed(b"go\n", steps=2), script, states)
+
+
+def test_input_that_waited_in_vain_is_waited_for_once() -> None:
+    script = (
+        "import time; began = time.monotonic(); print([input('> ') for _ in range(3)]);"
+        "print('waited', round(time.monotonic() - began))"
+    )
+    shown = play(typed(b"a\n", b"b\n", b"c\n", exchanges=9, steps=4), script)
+    assert "waited 5" in shown
 
 
 def test_input_waits_while_an_answer_is_under_way() -> None:
