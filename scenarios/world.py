@@ -87,6 +87,13 @@ class CommandWorld:
             template=self.template or self,
         )
 
+    def list_options(self) -> dict[str, str]:
+        """Return the options of a command line that give its commands, by name."""
+        commands = {"verify": self.verify_command, "state": self.state_command}
+        if tuple(self.reset_command) != ("true",):
+            commands = {"reset": self.reset_command, **commands}
+        return {name: shlex.join(command) for name, command in commands.items() if command}
+
     @property
     def digest(self) -> str:
         """Digest of everything that judges an end state; runs that differ in it are not

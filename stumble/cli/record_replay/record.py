@@ -343,6 +343,7 @@ def _describe_recording(
     """Return the lines printed after a recording (summary, injections, warnings), and what is
     worth running next.
     """
+    from scenarios.world import CommandWorld
     from stumble.runs.next_command import suggest_next_command
     from stumble.runs.summary import (
         collect_run_warnings,
@@ -364,7 +365,8 @@ def _describe_recording(
     headline = f"recorded {tape.path}: {summary.to_line()}"
     lines = [headline, *describe_injections(tape, played)]
     lines += [f"warning: {why}" for why in warnings]
-    return lines, suggest_next_command(tape.path, told, command=command)
+    world = plan.world.list_options() if isinstance(plan.world, CommandWorld) else {}
+    return lines, suggest_next_command(tape.path, told, command=command, world=world)
 
 
 def snapshot_workspace(store: "StoreDirectory", limits: "SnapshotLimits") -> str | None:

@@ -1,5 +1,6 @@
 """A value of the run: what neither the command nor an answer gave, and that is of its time."""
 
+import base64
 import json
 from datetime import UTC, datetime
 
@@ -46,6 +47,12 @@ def test_a_value_of_the_run_is_found_once(value: str) -> None:
 )
 def test_what_is_not_of_the_run_is_not(value: str) -> None:
     assert found(f"see {value} here") == []
+
+
+def test_a_part_of_a_file_in_base64_is_no_value_of_the_run() -> None:
+    image = base64.b64encode(bytes(range(256)) * 4).decode()
+    assert found(image) == found(f"data:image/png;base64,{image}") == []
+    assert found(f"see {UUID}") == [UUID]
 
 
 def test_what_the_agent_was_given_is_not() -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from scenarios.toml_reader import ScenarioError
 from scenarios.world import CommandWorld
 from stumble.campaigns.environment import count_worlds
 from stumble.campaigns.spec import Campaign, fingerprint_surroundings, parse_campaign
@@ -41,6 +42,13 @@ def test_several_worlds_are_told_apart_by_slot_and_port(tmp_path: Path) -> None:
     assert (first.reset_command, second.verify_command) == (("true", "8901"), ("cat", "1"))
     assert first.digest == second.digest, "what judges is the same in both"
     assert name_world(first, tmp_path) != name_world(second, tmp_path)
+
+
+def test_a_verifier_alone_judges_the_copy_of_each_run(tmp_path: Path) -> None:
+    found = asked(tmp_path, {"verify": "./check"})
+    assert (found.reset, found.verify) == ("true {workspace}", "./check")
+    with pytest.raises(ScenarioError, match="needs reset, or copies"):
+        asked(tmp_path, {"verify": "./check"}, in_place=True)
 
 
 def test_the_practice_world_is_each_workers_own(tmp_path: Path) -> None:

@@ -127,6 +127,13 @@ def test_what_has_nothing_to_bend_is_no_site(name: str, body: str) -> None:
         bend(name, body)
 
 
+def test_digits_of_a_word_are_named_beside_what_is_missing() -> None:
+    with pytest.raises(NoInjectionSite, match=r"no number of 3 digits \(MARK_4217 is a word"):
+        bend("digit", "MARK_4217 set")
+    with pytest.raises(NoInjectionSite, match=r"no number of 3 digits in the result"):
+        bend("digit", "12 of 34")
+
+
 def test_a_path_that_leads_nowhere_is_no_site() -> None:
     for body in ('{"a": 1250}', "1250 words"):
         with pytest.raises(NoInjectionSite, match=r"\$.total leads nowhere"):
