@@ -11,15 +11,20 @@ class IdentityCache[T, R]:
 
     def __init__(self, function: Callable[[T], R], kept: int = 1) -> None:
         self._function, self._kept = function, kept
-        self._entries: list[tuple[T, R]] = []
+        self._last: tuple[T, R] | None = None
+        self._earlier: list[tuple[T, R]] = []
 
     def __call__(self, of: T) -> R:
-        for entry in self._entries:
+        last = self._last
+        if last is not None and last[0] is of:
+            return last[1]
+        for entry in self._earlier:
             if entry[0] is of:
                 return entry[1]
-        result = self._function(of)
-        self._entries = [(of, result), *self._entries[: self._kept - 1]]
-        return result
+        if last is not None and self._kept > 1:
+            self._earlier = [last, *self._earlier[: self._kept - 2]]
+        self._last = found = of, self._function(of)
+        return found[1]
 
 
 def cache_by_identity[T, R](kept: int) -> Callable[[Callable[[T], R]], IdentityCache[T, R]]:

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from typing import Literal
 
-from traces.identity_cache import cache_by_identity
 from traces.lazy_dataclass import dataclass
 from traces.value_names import rename_text, rename_url
 
@@ -48,15 +47,13 @@ IMPORT_SOURCES = ("vcr", "har", "mitmproxy")
 """Values of `Trajectory.source` for tapes converted from recordings of other tools."""
 
 
-@cache_by_identity(4)  # those of a request, as sent and as redacted, and of its answer
-def index_headers(headers: Headers) -> Mapping[str, str]:
-    """Return the first value of each field, by its name in lower case."""
-    return {name.lower(): value for name, value in reversed(headers)}
-
-
 def find_header(headers: Headers, name: str) -> str | None:
     """Return the first value of a field, by case-insensitive name; None if it is absent."""
-    return index_headers(headers).get(name.lower())
+    wanted, length = name.lower(), len(name)
+    for key, value in headers:
+        if len(key) == length and key.lower() == wanted:
+            return value
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from traces.bodies import json_offsets
-from traces.bodies.incremental_json import IncrementalListReader, ParsedListBody
+from traces.bodies.incremental_json import IncrementalListReader
 from traces.dialects import json_access
 from traces.dialects.types import ChatMessage, ConversationLink, ModelRequest, ToolResult
 from traces.lazy_dataclass import dataclass
@@ -39,7 +38,6 @@ class RequestContext:
     state: ConversationLink = ConversationLink()
 
 
-type _ParsedItems = ParsedListBody[RequestItem | None, RequestContext]
 _NOTHING = RequestContext()
 _SMALL = 1 << 13
 """Size in bytes up to which parsing a body is faster than comparing it with earlier ones."""
@@ -56,15 +54,17 @@ class RequestReader:
     ) -> None:
         self._key, self._item, self._around = key, item, around
         self._reader = IncrementalListReader(key, self._read_item, self._read_context)
+        self._has_results = False
 
     def __call__(self, body: bytes) -> ModelRequest:
         """Read a request body; empty if it is invalid."""
-        parsed = self._read_small_body(body) if len(body) <= _SMALL else None
-        if parsed is None:
-            try:
-                parsed = self._reader.read(body)
-            except ValueError:
-                return ModelRequest()
+        is_read_at_once = len(body) <= _SMALL and not self._has_results
+        if is_read_at_once and (request := self._read_small_body(body)) is not None:
+            return request
+        try:
+            parsed = self._reader.read(body)
+        except ValueError:
+            return ModelRequest()
         messages = [item.message for item in parsed.items if item is not None]
         results = [
             ToolResult(**each._asdict(), start=start, stop=stop)
@@ -78,23 +78,21 @@ class RequestReader:
             state=parsed.rest.state,
         )
 
-    def _read_small_body(self, body: bytes) -> _ParsedItems | None:
-        """Parse a body in one step; None if it is not such JSON, or the place of its list is
-        not plain.
+    def _read_small_body(self, body: bytes) -> ModelRequest | None:
+        """Parse a body in one step; None if it is not such JSON, or has results.
+
+        Results need offsets, which this does not compute; later requests have them too.
         """
         value = json_access.read_body_object(body)
         if not isinstance(list_items := value.get(self._key), list):
             return None
-        items = tuple([self._item(each) if isinstance(each, dict) else None for each in list_items])
-        spans = [(0, 0)] * len(items)
-        if any([item is not None and item.results for item in items]):  # they need offsets
-            quoted = b'"' + self._key.encode() + b'"'
-            start = json_offsets.find_json_array(body, quoted[1:-1])
-            if start is None or body.count(quoted) > 1:
-                return None
-            spans = list(json_offsets.iter_json_items(body, start))
-        starts, stops = zip(*spans, strict=True) if spans else ((), ())
-        return ParsedListBody(self._around({**value, self._key: []}), items, starts, stops)
+        items = [self._item(each) for each in list_items if isinstance(each, dict)]
+        self._has_results = any([item.results for item in items])
+        if self._has_results:
+            return None
+        around = self._around({**value, self._key: []})
+        messages = [item.message for item in items]
+        return ModelRequest(messages=(*around.messages, *messages), state=around.state)
 
     def _read_item(self, text: bytes) -> RequestItem | None:
         value = json_access.parse_json_text(text)
