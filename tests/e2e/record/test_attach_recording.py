@@ -59,7 +59,7 @@ def test_requests_and_responses_of_a_client_are_recorded(
     )
     code, printed = run_attached(tmp_path, program, server, SHOP_KEY=KEY)
     assert code == 0, printed
-    assert KEY in printed or client == "urllib", "the program itself hears what was printed"
+    assert KEY in printed or client == "urllib", "the program itself gets the secret"
     tape = read_tape(tmp_path / "x.tape")
     assert (tape.trajectory.agent, tape.trajectory.source) == ("mine", "attach")
     assert tape.trajectory.volatile == VOLATILE_VERSION
@@ -75,16 +75,16 @@ def test_requests_and_responses_of_a_client_are_recorded(
 
 
 def decoded(tape: Tape) -> bytes:
-    """All that a tape says, its bodies without their encoding."""
-    printed = b""
+    """Return all data of a tape, its bodies without their encoding."""
+    data = b""
     for x in tape.exchanges:
-        printed += repr((x.request, x.response)).encode()
+        data += repr((x.request, x.response)).encode()
         if x.response is not None and x.response.body[:2] == b"\x1f\x8b":
-            printed += gzip.decompress(x.response.body)
-    return printed
+            data += gzip.decompress(x.response.body)
+    return data
 
 
-def test_an_answer_that_never_came_and_a_crash_are_facts(tmp_path: Path, server: str) -> None:
+def test_a_missing_response_and_a_crash_are_recorded(tmp_path: Path, server: str) -> None:
     program = (
         "import sys, httpx, stumble_attach\n"
         "with stumble_attach.record('x.tape'):\n"
@@ -102,7 +102,7 @@ def test_an_answer_that_never_came_and_a_crash_are_facts(tmp_path: Path, server:
     assert tape.ending.ended == "crash"
 
 
-def test_a_killed_program_leaves_what_was_printed(tmp_path: Path, server: str) -> None:
+def test_a_killed_program_leaves_its_exchanges(tmp_path: Path, server: str) -> None:
     program = (
         "import os, sys, httpx, stumble_attach\n"
         "with stumble_attach.record('x.tape'):\n"
@@ -114,7 +114,7 @@ def test_a_killed_program_leaves_what_was_printed(tmp_path: Path, server: str) -
     assert (len(tape.exchanges), tape.ending, tape.damage) == (1, None, ())
 
 
-def test_a_connection_that_is_opened_again_asks_nothing_twice(tmp_path: Path, server: str) -> None:
+def test_a_connection_that_is_opened_again_repeats_no_request(tmp_path: Path, server: str) -> None:
     program = (
         "import sys, http.client, stumble_attach\n"
         "with stumble_attach.record('x.tape'):\n"
