@@ -109,12 +109,12 @@ class RecordedCredentials:
             return True
         old_tag, new_tag = _find_placeholder_tag(was), _find_placeholder_tag(now)
         if not self._has_marks:
-            return old_tag is not None or _is_login(name)
+            return old_tag is not None or is_login(name)
         if new_tag in self._records or old_tag in self._given_tags:
             return False  # another secret of the recording, or not what the answer gave
         if self.count_identities(host, name) > 1:
             return False
-        return _is_login(name) or self._is_replaceable(old_tag, new_tag)
+        return is_login(name) or self._is_replaceable(old_tag, new_tag)
 
     def _is_replaceable(self, old_tag: str | None, new_tag: str | None) -> bool:
         record = self._records.get(old_tag or "")
@@ -144,7 +144,8 @@ def read_host(request: Request) -> str:
     return urlsplit(request.url).netloc
 
 
-def _is_login(name: str) -> bool:
+def is_login(name: str) -> bool:
+    """Return whether any value may stand for the only one under a name: a login, a session."""
     return bool(_LOGIN_FIELD.match(name) or _SESSION_COOKIE.match(name))
 
 

@@ -14,6 +14,7 @@ from functools import lru_cache
 
 from traces.bodies.generated_values import (
     GENERATED_VALUE,
+    are_of_one_kind,
     is_answer_affecting_name,
     is_run_scoped_name,
 )
@@ -158,7 +159,10 @@ def _is_drawn_again(
         or not is_drawn_field(name, is_model)
     ):
         return False
-    return not any(a != b and b in known().get(name, ()) for a, b in zip(old, new, strict=True))
+    return not any(
+        a != b and (b in known().get(name, ()) or not are_of_one_kind(a, b))
+        for a, b in zip(old, new, strict=True)
+    )
 
 
 def find_drawn_values(value: str) -> list[str]:

@@ -1,6 +1,7 @@
 """Compare requests with equal URL and body by their header fields and generated values."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property, partial
@@ -8,11 +9,11 @@ from typing import Literal
 
 from replay.matching import headers
 from replay.matching.canonical_key import make_placeholder_normalizer
-from replay.matching.credentials import RecordedCredentials, find_credentials, read_host
+from replay.matching.credentials import RecordedCredentials, find_credentials, is_login, read_host
 from replay.matching.headers import HeaderFields
 from replay.matching.rules import FIRST_CLOCK_RULE, MatchRules
 from replay.matching.typed_values import list_days_on_earth, parse_possible_days
-from traces.bodies.generated_values import is_call_id_name
+from traces.bodies.generated_values import are_of_one_kind, is_call_id_name
 from traces.conversation.classify import classify_request
 from traces.conversation.volatile_fields import VolatileValue
 from traces.model import Exchange, Headers, Request, find_header
@@ -61,7 +62,7 @@ class RequestComparison:
         if (old.headers == asked.headers and old.body == asked.body) or self._policy == "none":
             return []
         if not old.headers:
-            return self._find_chosen_fields(asked)
+            return self._find_chosen_fields(asked, redact)
         old_fields, old_secrets = self._get_recorded_head(recorded)
         new_fields, new_secrets = self._get_asked_head(asked, redact)
         if self._policy == "shared":
@@ -93,6 +94,26 @@ class RequestComparison:
             names.append("accept-encoding")
         return [name for name in names if name.partition(" ")[0] not in self._rules.headers]
 
+    def find_drawn_pairs(
+        self, recorded: Exchange, asked: Request, redact: RequestRedactor = _redact_nothing
+    ) -> list[tuple[str, str]]:
+        """Return the generated values (recorded, asked) in the fields of two matching requests."""
+        if recorded.request.headers == asked.headers or self._policy == "none":
+            return []
+        old, new = self._get_recorded_head(recorded)[0], self._get_asked_head(asked, redact)[0]
+        return [
+            pair
+            for name, was in old.items()
+            if was != new.get(name, was) and name not in self._rules.headers
+            for pair in zip(
+                headers.find_drawn_values(was), headers.find_drawn_values(new[name]), strict=False
+            )
+        ]
+
+    def count_drawn_value(self, value: str) -> int:
+        """Return how many recorded requests have a generated value in their header."""
+        return self._drawn_counts[value]
+
     def explain_field(self, recorded: Exchange, name: str) -> str:
         """Return why no other value stands for a recorded credential; empty if one may."""
         number = self._credentials.count_identities(read_host(recorded.request), name)
@@ -100,15 +121,16 @@ class RequestComparison:
             return ""
         return f" (the recording has {number} there, and this one has the mark of none)"
 
-    def _find_chosen_fields(self, asked: Request) -> list[str]:
+    def _find_chosen_fields(self, asked: Request, redact: RequestRedactor) -> list[str]:
         """Return the deliberately set fields of a request, for a recording without headers.
 
         Every client sends headers, so they were not recorded: fields that clients set by themselves
-        are ignored. A field that somebody chose, however, was never recorded with an answer.
+        are ignored, and logins. A field that somebody chose was never recorded with an answer.
         """
-        names = headers.select_counted_fields(asked.headers, self._rules.exact_headers)
-        chosen = [name for name in names if not headers.is_default_field(name)]
-        return [name for name in chosen if name not in self._rules.headers]
+        fields, credentials = self._get_asked_head(asked, redact)
+        chosen = [name for name in fields if not headers.is_default_field(name)]
+        chosen += [name for name in credentials if not is_login(name)]
+        return [name for name in chosen if name.partition(" ")[0] not in self._rules.headers]
 
     def is_drawn_anew(
         self,
@@ -123,9 +145,9 @@ class RequestComparison:
         )
 
     def _may_differ(self, was: VolatileValue, now: VolatileValue) -> bool:
-        """Return False for a day other than the recording's, or other than this run's."""
+        """Return False for a time in place of an id, or a day of neither run."""
         if was.rule < FIRST_CLOCK_RULE:
-            return True
+            return are_of_one_kind(was.value, now.value)
         recorded_days = list_days_on_earth(self._recorded_at)
         return bool(
             parse_possible_days(was.value) & recorded_days
@@ -151,6 +173,14 @@ class RequestComparison:
     def _read_head(self, said: Headers, parted: bool) -> _ComparedHead:
         fields = headers.select_counted_fields(said, self._rules.exact_headers, parted=parted)
         return fields, find_credentials(said)
+
+    @cached_property
+    def _drawn_counts(self) -> Counter[str]:
+        found = Counter[str]()
+        for exchange in self._exchanges:
+            fields = self._get_recorded_head(exchange)[0].values()
+            found.update({value for each in fields for value in headers.find_drawn_values(each)})
+        return found
 
     @cached_property
     def _known_drawn_values(self) -> Mapping[str, set[str]]:

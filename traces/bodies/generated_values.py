@@ -12,10 +12,15 @@ _EPOCH = r"1[5-9]\d{8}(?:\d{3}|\d{6})?(?:\.\d+)?"
 _HEX = r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}|[0-9A-Fa-f]{16,}"
 IDENTITY_VALUE = compile_lazily(_HEX)
 """A value that identifies one thing: a UUID, or 16 or more hexadecimal digits."""
-_TOKEN = r"(?=(?:[A-Za-z]*\d){2})(?=(?:[a-z\d]*[A-Z]){2})(?=(?:[A-Z\d]*[a-z]){2})[0-9A-Za-z]{20,}"
+_TOKEN = (
+    r"(?=(?:[A-Za-z]*\d){2})(?:(?=(?:[a-z\d]*[A-Z]){2})(?=(?:[A-Z\d]*[a-z]){2})[0-9A-Za-z]{20,}"
+    r"|(?=[a-z\d]*[A-Z])(?=[A-Z\d]*[a-z])[0-9A-Za-z]{24,})"
+)
+"""Of random tokens of opencode, which begin with 12 hexadecimal digits, one of 2,000 is none."""
 GENERATED_VALUE = compile_lazily(rf"(?<![0-9A-Za-z])(?:{_HEX}|{_EPOCH}|{_TOKEN})(?![0-9A-Za-z])")
 """An identity, a time since the epoch in seconds or smaller units, or 20 letters and digits."""
 
+_TIME = compile_lazily(_EPOCH)
 _WORD = compile_lazily(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _RUN_SCOPED_WORDS = frozenset(
     ("attempt", "context", "conversation", "correlation", "idempotency", "installation",
@@ -31,6 +36,11 @@ _ANSWER_AFFECTING_WORDS = frozenset(
 
 _PERSON_WORDS = frozenset(("as", "behalf", "by", "for", "user"))
 """`X-Run-As` names somebody, not a run."""
+
+
+def are_of_one_kind(one: str, two: str) -> bool:
+    """Return whether two generated values are both times, or both ids."""
+    return (_TIME.fullmatch(one) is None) is (_TIME.fullmatch(two) is None)
 
 
 @lru_cache(maxsize=4096)

@@ -333,13 +333,18 @@ _CLIENT_META = frozenset(
 
 
 def to_canonical_message(
-    request: Request, *, any_client: bool = False, new_calls: bool = False
+    request: Request,
+    *,
+    any_client: bool = False,
+    new_calls: bool = False,
+    drawn: list[str] | None = None,
 ) -> bytes | None:
     """Return a message as canonical JSON, without its id, client identity and trace context.
 
     `any_client` also removes `_meta` and the params of `initialize`: a client's versions and
-    capabilities. `new_calls` also removes call ids assigned by a model. Returns None if this is not
-    a JSON-RPC message of MCP, or has a duplicate key.
+    capabilities. `new_calls` also removes call ids assigned by a model. `drawn` gets the ids
+    generated per run, which are removed too, in a fixed order. Returns None if this is not a
+    JSON-RPC message of MCP, or has a duplicate key.
     """
     if request.method not in ("POST", "MESSAGE") or _read_jsonrpc_object(request) is None:
         return None
@@ -356,9 +361,29 @@ def to_canonical_message(
         meta = (
             None
             if any_client
-            else _mask_generated_meta(json_access.to_json_object(params.get("_meta")), new_calls)
+            else _mask_generated_meta(
+                json_access.to_json_object(params.get("_meta")),
+                new_calls,
+                [] if drawn is None else drawn,
+            )
         )
         rest["params"] = _replace_params_meta(params, meta)
+    return dump_canonical_json(rest)
+
+
+def to_uncounted_message(request: Request) -> bytes | None:
+    """Return a message as canonical JSON without what counts a client's messages: id and progress.
+
+    Of equal messages it tells those that are the same. Returns None if this is not JSON.
+    """
+    try:
+        message = parse_exact_json(decode_complete_content(request.headers, request.body) or b"")
+    except (ValueError, RecursionError):
+        return None
+    rest = {key: value for key, value in json_access.to_json_object(message).items() if key != "id"}
+    if isinstance(params := rest.get("params"), dict) and isinstance(params.get("_meta"), dict):
+        meta = {key: each for key, each in params["_meta"].items() if key != "progressToken"}
+        rest["params"] = params | {"_meta": meta}
     return dump_canonical_json(rest)
 
 
@@ -369,24 +394,26 @@ def _replace_params_meta(
     return others | {"_meta": meta} if meta else others
 
 
-def _mask_generated_meta(meta: dict[str, object], new_calls: bool) -> dict[str, object]:
+def _mask_generated_meta(
+    meta: dict[str, object], new_calls: bool, drawn: list[str]
+) -> dict[str, object]:
     """Return `_meta` without ids generated per run, recognised by their key."""
     return {
-        key: _mask_generated_parts(value) if is_run_scoped_name(key) else value
-        for key, value in meta.items()
+        key: _mask_generated_parts(meta[key], drawn) if is_run_scoped_name(key) else meta[key]
+        for key in sorted(meta)
         if key not in _CLIENT_META and not (new_calls and is_call_id_name(key))
     }
 
 
-def _mask_generated_parts(value: object) -> object:
+def _mask_generated_parts(value: object, drawn: list[str]) -> object:
     match value:
         case str():
-            return [
-                b"DRAWN" if at % 2 else part for at, part in enumerate(GENERATED_VALUE.split(value))
-            ]
+            drawn += GENERATED_VALUE.findall(value)
+            return [b"DRAWN", *GENERATED_VALUE.split(value)]
         case dict():
-            return {key: _mask_generated_parts(each) for key, each in value.items()}
+            return {key: _mask_generated_parts(value[key], drawn) for key in sorted(value)}
         case int() if GENERATED_VALUE.fullmatch(str(value)):
+            drawn.append(str(value))
             return b"DRAWN"
     return value
 

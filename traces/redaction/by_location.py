@@ -128,7 +128,7 @@ class LocationRedactor:
         scheme = AUTH_SCHEME.match(value)
         prefix = scheme[0] if scheme else ""
         credential = value[len(prefix) :].encode("latin-1")
-        if PLACEHOLDER.fullmatch(credential):
+        if not credential or PLACEHOLDER.fullmatch(credential):
             return value
         if prefix.lower().startswith("basic"):
             for part in parse_basic_auth(value[len(prefix) :]):
