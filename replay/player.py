@@ -11,11 +11,10 @@ recovery, and no outcome is derived from it.
 """
 
 import json
-import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import field, replace
 from functools import cache, partial
-from itertools import islice
+from itertools import chain, islice
 from typing import Literal
 
 from replay.fork_state import Fork, ForkLanes
@@ -25,7 +24,7 @@ from replay.matching.diff import find_answer_differences
 from replay.matching.index import BUILT_IN_RULES, RecordingIndex, RequestMatch
 from replay.matching.miss_log import MissLog
 from replay.matching.request_comparison import HeaderPolicy
-from replay.matching.rules import MIN_MAPPED_LENGTH, MatchRules, describe_endpoint
+from replay.matching.rules import MatchRules, describe_endpoint
 from replay.matching.tool_calls import ServedCall, ToolCallContext, find_served_calls
 from replay.mcp.client_order import ClientMessageLog, RecordedClient, StreamCue
 from replay.mcp.stdio_timing import MessageTiming, find_message_timings
@@ -39,7 +38,6 @@ from traces.dialects import find_dialect, mcp
 from traces.dialects.rpc_method import read_json_method
 from traces.lazy_dataclass import dataclass
 from traces.model import (
-    BodyEdit,
     Chunk,
     Exchange,
     Headers,
@@ -117,7 +115,7 @@ class TapePlayer:
         self._rules = rules
         self._on_miss, self._halt = options.on_miss, options.halt
         self._live, self._fork, self._speed = options.live, options.fork, options.speed
-        self._watch, self._redact = watch, redact
+        self._watch, self.redact = watch, redact
         self.prefix = LivePrefix(
             options.controls,
             rules=rules,
@@ -182,7 +180,7 @@ class TapePlayer:
 
     def _take_stdio_reply(self, exchange: Exchange) -> Exchange:
         """Compare an answer to a server, which gets no response, with the recorded ones."""
-        redacted, make_key = self._redact(exchange.forwarded), self._index.get_matching_key
+        redacted, make_key = self.redact(exchange.forwarded), self._index.get_matching_key
         recorded = self._find_recorded_client().stdio_replies
         if make_key(redacted) not in map(make_key, recorded):
             self.diverged.append(self._misses.get_explanation(exchange.seq, redacted))
@@ -230,9 +228,7 @@ class TapePlayer:
 
         The recorded answer to an unchanged result does not match a request with a faulted one.
         """
-        match = self._index.find(
-            exchange.forwarded, self._redact, self._find_call_context(exchange)
-        )
+        match = self._index.find(exchange.forwarded, self.redact, self._find_call_context(exchange))
         if match is None:
             return None
         self.matched[exchange.seq] = match
@@ -312,13 +308,13 @@ class TapePlayer:
             self.went_live.append(exchange.seq)
             return exchange
         first_seq = exchange.seq if placed.attempt_of is None else placed.attempt_of
-        redacted = self._redact(exchange.forwarded)
+        redacted = self.redact(exchange.forwarded)
         if self._injected and placed.kind == "tool" and redacted.method in REPEATABLE_METHODS:
             repeated = self._index.find_used_equal(redacted, len(self._index.exchanges))
             if repeated is not None:
                 return self._to_played_exchange(exchange, repeated)
         was_refused = self._misses.was_refused(first_seq, redacted)
-        explanation = self._misses.get_explanation(first_seq, redacted)
+        explanation = self._misses.get_explanation(first_seq, redacted, self._index.conflict)
         forked = bool(self._lanes) or (self._injected and placed.kind == "tool")
         if not was_refused:
             (self.missed if forked else self.diverged).append(explanation)
@@ -343,10 +339,11 @@ class TapePlayer:
             self._cues[exchange.seq] = self._find_recorded_client().find_cues(found)
         if answer is not None:
             answer = _replace_message_id(answer, exchange.request, found.request)
-            if self._index.names:
-                answer = _replace_mapped_values(answer, self._index.names)
-            answer = _retime_response(answer, moved)
-        return exchange.with_response(answer, found.error, "recorded")
+            answer = _retime_response(self._index.values.to_present(answer), moved)
+        played = exchange.with_response(answer, found.error, "recorded")
+        match = self.matched.get(exchange.seq)
+        renamed = match.renamed if match is not None else ()
+        return replace(played, renamed=tuple(chain(*renamed))) if renamed else played
 
     def _answer_aside(self, exchange: Exchange) -> Exchange:
         """Answer a message nobody waits for: from the recording, or with an empty success.
@@ -464,7 +461,7 @@ class TapePlayer:
             return
         if recorded is None:
             self.diverged.append(
-                self._misses.get_explanation(exchange.seq, self._redact(exchange.request))
+                self._misses.get_explanation(exchange.seq, self.redact(exchange.request))
             )
         elif (drift := explain_live_drift(recorded, self._redact_answer(exchange))) is not None:
             request = exchange.request
@@ -476,7 +473,7 @@ class TapePlayer:
         if answer is None or not answer.body:
             return exchange
         message = Request(method="", url="", headers=answer.headers, body=answer.body)
-        body = self._redact(message).body
+        body = self.redact(message).body
         if body == answer.body:
             return exchange
         redacted = replace(answer, chunks=(Chunk(at=answer.at, data=body),))
@@ -560,28 +557,6 @@ def _replace_message_id(answer: Response, asked: Request, recorded: Request) -> 
         answer = replace(answer, headers=headers, chunks=(chunk,))
     edits = mcp.readdress_mcp_answer(asked, recorded, answer.body)
     return replace(answer, chunks=apply_edits_to_chunks(answer.chunks, edits))
-
-
-def _replace_mapped_values(answer: Response, names: Mapping[str, str]) -> Response:
-    """Return the recorded answer with this run's values in place of the recorded ones."""
-    replacements = {
-        old.encode(): new.encode()
-        for old, new in names.items()
-        if old != new and len(old) >= MIN_MAPPED_LENGTH
-    }
-    if not replacements or find_header(answer.headers, "content-encoding") not in (
-        None,
-        "identity",
-    ):
-        return answer
-    pattern = re.compile(
-        b"|".join(re.escape(old) for old in sorted(replacements, key=len, reverse=True))
-    )
-    edits = tuple(
-        BodyEdit(start=match.start(), stop=match.end(), data=replacements[match[0]])
-        for match in pattern.finditer(answer.body)
-    )
-    return replace(answer, chunks=apply_edits_to_chunks(answer.chunks, edits)) if edits else answer
 
 
 def explain_live_drift(recorded: Exchange, live: Exchange) -> str | None:

@@ -38,20 +38,27 @@ class ValueRenaming:
 
     def __init__(self) -> None:
         self.live_of: dict[str, str] = {}
-        self._recorded_of: dict[str, str] = {}
+        self.recorded_of: dict[str, str] = {}
 
     def __bool__(self) -> bool:
         return bool(self.live_of)
 
     def add(self, recorded: str, live: str) -> bool:
         """Add a pair; return False if one of the two stands for another value already."""
-        if (
-            self.live_of.get(recorded, live) != live
-            or self._recorded_of.get(live, recorded) != recorded
-        ):
+        if self.find_conflict([(recorded, live)]) is not None:
             return False
-        self.live_of[recorded], self._recorded_of[live] = live, recorded
+        self.live_of[recorded], self.recorded_of[live] = live, recorded
         return True
+
+    def find_conflict(self, pairs: Iterable[tuple[str, str]]) -> tuple[str, str] | None:
+        """Return a pair of which a value stands for another one, here or in the pairs; or None."""
+        live_of, recorded_of = dict[str, str](), dict[str, str]()
+        for recorded, live in pairs:
+            known_live = live_of.setdefault(recorded, self.live_of.get(recorded, live))
+            known_recorded = recorded_of.setdefault(live, self.recorded_of.get(live, recorded))
+            if (known_recorded, known_live) != (recorded, live):
+                return recorded, live
+        return None
 
     def to_live(self, exchange: Exchange) -> Exchange:
         """Return the exchange with the live values in what is forwarded."""
@@ -67,10 +74,10 @@ class ValueRenaming:
     def to_recorded(self, answer: Response) -> Response:
         """Return a live answer with the recorded values in place of the live ones."""
         headers = tuple(
-            (name, rename_text(value, self._recorded_of)) for name, value in answer.headers
+            (name, rename_text(value, self.recorded_of)) for name, value in answer.headers
         )
         body = decode_content(answer.headers, answer.body)
-        edits = () if body is None else find_renaming_edits(body, self._recorded_of)
+        edits = () if body is None else find_renaming_edits(body, self.recorded_of)
         if body is None or not edits:
             return replace(answer, headers=headers)
         return replace_body(replace(answer, headers=headers), apply_body_edits(body, edits))

@@ -209,15 +209,17 @@ class Exchange:
     pinned: tuple[str, ...] = ()
     """Call ids whose recorded results were forwarded in place of this run's results."""
     renamed: tuple[str, ...] = ()
-    """Values of the recording, each followed by the value of the live world that was forwarded in
-    its place: in URL and header by these names, in the body as `edits`."""
+    """Values of the recording, each followed by the one of this run. Of a live request: that of the
+    world, which was forwarded in its place, in URL and header by these names, in the body as
+    `edits`. Of a recorded answer: that of the client, which stands for it from this request on."""
     substituted: tuple[str, ...] = ()
     """The fields of a live answer whose recorded values the agent got, as `path: live value`."""
 
     @property
     def forwarded(self) -> Request:
         """The request as forwarded, with `edits` applied."""
-        if not self.edits and not self.renamed:
+        renamed = () if self.answered_by == "recorded" else self.renamed
+        if not self.edits and not renamed:
             return self.request
         body = apply_body_edits(self.request.body, self.edits)
         headers = tuple(
@@ -225,7 +227,7 @@ class Exchange:
             for key, value in self.request.headers
         )
         request = replace(self.request, headers=headers, body=body)
-        return _rename_values(request, self.renamed) if self.renamed else request
+        return _rename_values(request, renamed) if renamed else request
 
     def with_response(
         self, response: Response | None, error: str | None, answered_by: AnswerSource | None = None

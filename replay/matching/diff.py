@@ -86,10 +86,12 @@ def explain_miss(
     recorded: Iterable[Exchange],
     rules: MatchRules = BUILT_IN_RULES,
     comparison: RequestComparison = _DEFAULT_COMPARISON,
+    conflict: str | None = None,
 ) -> str:
     """Explain why nothing recorded answers this request, in a few lines for a person.
 
-    Parts that the rules ignore are no difference.
+    Parts that the rules ignore are no difference. `conflict` is why a value of the client may not
+    stand for the recorded one.
     """
     head = f"nothing recorded for {request.method} {request.url}"
     nearest = find_nearest_exchange(request, recorded, rules, comparison)
@@ -102,7 +104,10 @@ def explain_miss(
     if len(differences) > _MAX_DIFFERENCES:
         lines.append(f"  and {len(differences) - _MAX_DIFFERENCES} more")
     if not differences:
-        lines.append(f"  no difference: {_explain_no_answer(nearest)}")
+        why = None if conflict else _explain_no_answer(nearest)
+        lines += [f"  no difference: {why}"] if why else []
+    if conflict:
+        lines.append(f"  {conflict}")
     if options := _find_passing_rules(nearest, request, differences, rules, comparison):
         lines.append("  to let it pass: " + " ".join(f"--match '{rule}'" for rule in options))
     elif options := _find_edit_rules(nearest, request, differences, rules, comparison):
@@ -197,27 +202,27 @@ def find_passing_rule(was: Request, now: Request, where: str) -> str | None:
 def describe_matches(
     asked: Iterable[Exchange], matched: Mapping[int, RequestMatch]
 ) -> Iterator[str]:
-    """Yield a line per request: its answer, and which parts of it matched."""
+    """Yield a line per redacted request: its answer, and which parts of it matched."""
     for exchange in asked:
         request, match = exchange.request, matched.get(exchange.seq)
         head = f"{exchange.seq:4} {request.method} {request.url}"
         if match is None:
             yield f"{head}: {exchange.answered_by}, matched nothing"
-            continue
-        line = f"{head}: exchange {match.exchange.seq}, same {match.kind}"
-        ignored = (
-            []
-            if match.exchange.request.headers == request.headers and match.kind == "bytes"
-            else find_ignored_differences(match.exchange.request, request)
-        )
-        if match.choice is not None:
-            line += ", that of its call" if match.choice == "call" else ", the next of several"
-        rest = (
-            f" and {len(ignored) - _MAX_DIFFERENCES} more"
-            if len(ignored) > _MAX_DIFFERENCES
-            else ""
-        )
-        yield f"{line} but for {', '.join(ignored[:_MAX_DIFFERENCES])}{rest}" if ignored else line
+        else:
+            yield f"{head}: {describe_match(request, match)}"
+
+
+def describe_match(request: Request, match: RequestMatch) -> str:
+    """Return which exchange a redacted request matched, and in what the two differ nevertheless."""
+    was, line = match.exchange.request, f"exchange {match.exchange.seq}, same {match.kind}"
+    if match.choice is not None:
+        line += ", that of its call" if match.choice == "call" else ", the next of several"
+    line += "".join(f", {now} for {was}" for was, now in match.renamed)
+    is_exact = was.headers == request.headers and match.kind == "bytes"
+    ignored = [] if is_exact else find_ignored_differences(was, request)
+    more = len(ignored) - _MAX_DIFFERENCES
+    rest = f" and {more} more" if more > 0 else ""
+    return f"{line} but for {', '.join(ignored[:_MAX_DIFFERENCES])}{rest}" if ignored else line
 
 
 def find_ignored_differences(was: Request, now: Request) -> list[str]:

@@ -34,22 +34,26 @@ class MissLog:
         """
         return first in self._said or self._index.get_matching_key(request) in self._asked
 
-    def get_explanation(self, first: int, request: Request) -> str:
-        """Return the explanation of a redacted request, or the one of its first attempt."""
+    def get_explanation(self, first: int, request: Request, conflict: str | None = None) -> str:
+        """Return the explanation of a redacted request, or the one of its first attempt.
+
+        `conflict` is why a value of the client may not stand for the recorded one.
+        """
         first = first if first in self._said else self._get_first_attempt(first, request)
         if first not in self._said:
-            self._said[first] = self.make_explanation(request)
+            self._said[first] = self.make_explanation(request, conflict)
         return self._said[first]
 
     def _get_first_attempt(self, first: int, request: Request) -> int:
         return self._asked.setdefault(self._index.get_matching_key(request), first)
 
-    def make_explanation(self, request: Request) -> str:
+    def make_explanation(self, request: Request, conflict: str | None = None) -> str:
         """Explain a request."""
         if len(self._said) >= MAX_EXPLAINED:
             return f"nothing recorded for {request.method} {request.url}"
-        used = self._index.find_used_equal(request, MAX_COMPARED)
+        named = self._index.values.to_recorded(request)
+        used = self._index.find_used_equal(named, MAX_COMPARED)
         candidates = (*self._index.list_nearest_unused(MAX_COMPARED), *self._lost)
-        return explain_miss(
-            request, candidates if used is None else (used,), self._rules, self._index.comparison
-        )
+        if used is not None and conflict is None:
+            candidates = (used,)
+        return explain_miss(named, candidates, self._rules, self._index.comparison, conflict)

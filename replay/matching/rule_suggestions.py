@@ -5,25 +5,25 @@ from dataclasses import replace
 
 from replay.matching.rules import MatchRule, MatchRules
 from traces.lazy_pattern import compile_lazily
-from traces.model import Request
+from traces.model import Exchange
 
 _QUOTED_STEP = compile_lazily(r"\.?\[(?:'([^']*)'|\"([^\"]*)\")\]")
 _EMPTY = compile_lazily(r"\.?\[\]")
 
 
 def find_idle_rules(
-    rules: Iterable[MatchRule], requests: Iterable[Request]
+    rules: Iterable[MatchRule], exchanges: Iterable[Exchange]
 ) -> tuple[MatchRule, ...]:
-    """Return the rules that match no place in any of these requests."""
+    """Return the rules that match no place in any of these requests and answers."""
     rules = tuple(rules)
-    unused = MatchRules(rules).find_unused_rules(requests)
+    unused = MatchRules(rules).find_unused_rules(exchanges)
     return tuple(rule for rule in rules if str(rule) in unused)
 
 
-def suggest_rule(rule: MatchRule, requests: Sequence[Request]) -> MatchRule | None:
-    """Return a similar rule that matches a place in these requests; None if there is none."""
+def suggest_rule(rule: MatchRule, exchanges: Sequence[Exchange]) -> MatchRule | None:
+    """Return a similar rule that matches a place in these exchanges; None if there is none."""
     forms = tuple(each for each in _iter_rule_forms(rule) if each != rule)
-    idle = find_idle_rules(forms, requests)
+    idle = find_idle_rules(forms, exchanges)
     return next((each for each in forms if each not in idle), None)
 
 

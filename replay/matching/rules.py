@@ -40,6 +40,7 @@ from urllib.parse import parse_qsl, unquote, unquote_plus, urlsplit
 from replay.matching.body_path import Holder, find_path_holders, generalize_path, is_indexed_path
 from replay.matching.surrounding_text import SurroundingText, cut_out_values
 from replay.matching.typed_values import VALUE_TYPES, ValueType, get_rule_pattern
+from traces.conversation.classify import classify_request
 from traces.conversation.volatile_fields import (
     VOLATILE_RULES,
     VOLATILE_TEXT,
@@ -54,7 +55,7 @@ from traces.dialects import find_dialect
 from traces.dialects.types import DialectLens
 from traces.did_you_mean import suggest_nearest_name
 from traces.lazy_pattern import compile_lazily
-from traces.model import Request
+from traces.model import Exchange, Request, Response
 
 type RuleClass = Literal["ignore", "map", "exact", "background"]
 type RulePlace = Literal["body", "query", "path", "header", "endpoint"]
@@ -68,8 +69,6 @@ FIRST_LEARNT_RULE, FIRST_CLOCK_RULE = 1000, 1_000_000
 """The numbers of the first learnt rule and of the first place of the agent's clock, among all rules
 that remove values from a body; those of the built-in list are lower.
 """
-MIN_MAPPED_LENGTH = 4
-"""Minimum characters of a value that replaces another in answers."""
 _IGNORED = b"IGNORED"
 """Represents an ignored item of a list; no JSON text has this value."""
 
@@ -131,6 +130,13 @@ class MatchRule:
                 places = find_path_holders(parse_json_body(request), self.where)
                 values = [holder[key] for holder, key in places]  # type: ignore[index]
                 return tuple(each if isinstance(each, str) else None for each in values)
+
+    def names_place_in_answer(self, answer: Response) -> bool:
+        """Return whether a live answer before a fork would have a value at the place."""
+        if self.place != "body" or self.kind not in ("ignore", *VALUE_TYPES):
+            return False
+        said = Request(method="", url="", headers=answer.headers, body=answer.body)
+        return bool(self.find_values(said))
 
     def names_place_in(self, request: Request) -> bool:
         """Return whether the request has a value at the place that the rule names."""
@@ -358,15 +364,24 @@ class MatchRules:
             if was is not None and now
         )
 
-    def find_unused_rules(self, requests: Iterable[Request]) -> tuple[str, ...]:
-        """Return the rules that match no place in any of these requests."""
+    def find_unused_rules(self, exchanges: Iterable[Exchange]) -> tuple[str, ...]:
+        """Return the rules that match no place in any of these requests and answers."""
         unused = dict.fromkeys(self.all)
-        for request in requests:
+        for exchange in exchanges:
             if not unused:
                 break
-            for rule in [rule for rule in unused if rule.names_place_in(request)]:
+            for rule in [rule for rule in unused if _has_place(rule, exchange)]:
                 del unused[rule]
         return tuple(map(str, unused))
+
+
+def _has_place(rule: MatchRule, exchange: Exchange) -> bool:
+    answer = exchange.response
+    return rule.names_place_in(exchange.request) or (
+        answer is not None
+        and classify_request(exchange.request) == "tool"
+        and rule.names_place_in_answer(answer)
+    )
 
 
 def _ignore_values(value: object, rule: MatchRule) -> None:

@@ -51,13 +51,12 @@ def find_unplaced_rules(
 
     if not texts:
         return ()
-    left = find_idle_rules(map(parse_match_rule, texts), (each.request for each in recorded))
+    left = find_idle_rules(map(parse_match_rule, texts), recorded)
     for rule in left:
-        requests = [each.request for each in recorded]
-        if (other := suggest_rule(rule, requests)) is not None:
+        if (other := suggest_rule(rule, recorded)) is not None:
             raise UsageError(
-                f"{option} {str(rule)!r}: no recorded request has a value there; did you mean "
-                f"{str(other)!r}?"
+                f"{option} {str(rule)!r}: no recorded request or answer has a value there; did you "
+                f"mean {str(other)!r}?"
             )
     return left
 
@@ -70,9 +69,9 @@ def describe_unused_rules(
     from traces.tape import read_tape
 
     for run in runs if rules else ():
-        rules = find_idle_rules(rules, (each.request for each in read_tape(run.path).exchanges))
+        rules = find_idle_rules(rules, read_tape(run.path).exchanges)
     for rule in rules:
-        yield f"--match '{rule}' never applied: no request has a value there"
+        yield f"--match '{rule}' never applied: no request or answer has a value there"
 
 
 def check_recorded_rules(recorded: tuple[str, ...], tape: Path) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from replay.matching.diff import describe_match
 from replay.player import TapePlayer
 from stumble.control_characters import escape_controls
 from stumble.errors import UsageError
@@ -88,10 +89,7 @@ class DecisionTap:
             return
         match = self._player.matched.get(exchange.seq)
         if match is not None:
-            chosen = {"call": ", that of its call", None: ""}.get(
-                match.choice, ", the next of several"
-            )
-            yield f"matched exchange {match.exchange.seq}: same {match.kind}{chosen}"
+            yield f"matched {describe_match(self._player.redact(exchange.request), match)}"
         problems = (*self._player.diverged, *self._player.missed)
         yield from (f"not on the tape: {each}" for each in problems[self._told :])
         self._told = len(problems)

@@ -275,6 +275,20 @@ def sort_results(dialect: DialectLens | None, body: object) -> None:
                 items[:] = sort_adjacent_results(items, partial(_read_result_id, location))
 
 
+def iter_result_groups(dialect: DialectLens, body: object) -> Iterator[list[tuple[str, object]]]:
+    """Yield each run of neighbouring results of a parsed body, as the id and text of each."""
+    if (location := RESULT_LOCATIONS.get(dialect.NAME)) is None:
+        return
+    for items in collect_at_path([body], location.where.split(".")):
+        group = list[tuple[str, object]]()
+        for item in (*items, None) if isinstance(items, list) else ():
+            if (id := _read_result_id(location, item)) is not None:
+                group.append((id, item[location.text]))
+            elif group:
+                yield group
+                group = []
+
+
 def parse_json_body(request: Request) -> object:
     """Parse the body of a request as JSON; None if it is not JSON, or nested too deep."""
     try:

@@ -1,6 +1,7 @@
 """What may differ between a request and the recorded one, as the user says."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
@@ -11,7 +12,7 @@ from replay.matching.diff import explain_miss, find_passing_rule
 from replay.matching.index import RecordingIndex
 from replay.matching.rule_suggestions import find_idle_rules, suggest_rule
 from replay.matching.rules import MatchRules, parse_match_rule
-from traces.model import Exchange, Request, Response
+from traces.model import Chunk, Exchange, Request, Response
 
 
 def post(url: str = "http://h/v1/runs", **body: object) -> Request:
@@ -22,12 +23,15 @@ def dotted(c: int) -> Request:
     return replace(post(), body=json.dumps({"a.b": [{"c": c}]}).encode())
 
 
-def recorded(*requests: Request, rules: tuple[str, ...] = ()) -> RecordingIndex:
-    exchanges = [
+def exchanges(requests: Iterable[Request]) -> list[Exchange]:
+    return [
         Exchange(seq=seq, request=request, response=Response(status=200), started=seq)
         for seq, request in enumerate(requests)
     ]
-    return RecordingIndex(exchanges, MatchRules(parse_match_rule(text) for text in rules))
+
+
+def recorded(*requests: Request, rules: tuple[str, ...] = ()) -> RecordingIndex:
+    return RecordingIndex(exchanges(requests), MatchRules(parse_match_rule(text) for text in rules))
 
 
 @pytest.mark.parametrize(
@@ -99,7 +103,7 @@ def test_a_rule_that_names_nothing_is_known() -> None:
     rules = MatchRules(parse_match_rule(text) for text in texts)
     assert rules.find_unused_rules([]) == tuple(str(parse_match_rule(text)) for text in texts)
     asked = [post("http://h/runs/1?ts=5", run=1), post("http://h/?a=1")]
-    assert rules.find_unused_rules(asked) == (
+    assert rules.find_unused_rules(exchanges(asked)) == (
         "ignore:body.messages[0].content",
         "ignore:header.x-run",
         "exact:body.metadata.user_id",
@@ -141,7 +145,7 @@ def test_a_mapped_value_stands_for_the_same_one_every_time() -> None:
     third = index.find(post(session="new-2", n=2))
     assert third is not None
     assert third.exchange.seq == 2
-    assert index.names == {"rec-1": "new-1", "rec-2": "new-2"}
+    assert index.values.names == {"rec-1": "new-1", "rec-2": "new-2"}
 
 
 @pytest.mark.parametrize(
@@ -159,7 +163,7 @@ def test_a_body_too_deep_to_be_read_has_no_value_that_stands_for_another() -> No
         [Exchange(seq=0, request=request)], MatchRules([parse_match_rule("map:body.run")])
     )
     assert index.find(request) is not None
-    assert index.names == {}
+    assert index.values.names == {}
 
 
 def test_exact_takes_a_place_off_the_built_in_list() -> None:
@@ -313,8 +317,8 @@ ASKED = (
 def test_a_rule_in_another_form_is_known_by_what_it_would_name(
     text: str, better: str | None
 ) -> None:
-    (idle_one,) = find_idle_rules([parse_match_rule(text)], ASKED)
-    found = suggest_rule(idle_one, ASKED)
+    (idle_one,) = find_idle_rules([parse_match_rule(text)], exchanges(ASKED))
+    found = suggest_rule(idle_one, exchanges(ASKED))
     assert (found and str(found)) == better
 
 
@@ -323,7 +327,31 @@ def test_a_rule_that_names_something_is_not_idle() -> None:
         parse_match_rule(text)
         for text in ("ignore:run.id", "ignore:query.ts", "ignore:header.X-Run")
     ]
-    assert find_idle_rules(rules, ASKED) == ()
+    assert find_idle_rules(rules, exchanges(ASKED)) == ()
+
+
+@pytest.mark.parametrize(
+    ("rule", "is_idle"),
+    [
+        ("ignore:body.at", False),
+        ('clock:body.at "{}"', False),
+        ("ignore:body", False),
+        ("ignore:body.of", True),
+        ("exact:body.at", True),
+        ("map:body.at", True),
+    ],
+)
+def test_a_rule_for_an_answer_of_a_tool_is_not_idle(rule: str, is_idle: bool) -> None:
+    """Before a fork it applies to live answers; an answer of a model is never compared."""
+    answer = Response(status=200, chunks=(Chunk(at=0.0, data=b'{"at": "12:01"}'),), ended=0.0)
+    asked = Request(method="GET", url="http://h/of")
+    tool = Exchange(seq=0, request=asked, response=answer)
+    found = find_idle_rules([parse_match_rule(rule)], [tool])
+    assert bool(found) is is_idle
+    chat = Request(method="POST", url="http://h/v1/chat/completions", body=b'{"messages": []}')
+    model = Exchange(seq=0, request=chat, response=answer)
+    if rule != "ignore:body":
+        assert find_idle_rules([parse_match_rule(rule)], [model])
 
 
 def test_a_background_rule_names_an_endpoint() -> None:
