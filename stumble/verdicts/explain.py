@@ -17,7 +17,7 @@ from stumble.verdicts.exclusions import explain_exclusion, find_exclusion
 from stumble.verdicts.file_changes import RunFiles, compare_files, list_changes
 from stumble.verdicts.outcome_meanings import describe_outcome
 from stumble.verdicts.twin_differences import find_differing_twin_ends
-from traces.conversation.prefix_changes import count_noun, find_prefix_changes
+from traces.conversation.prefix_changes import find_prefix_changes
 from traces.lazy_dataclass import dataclass
 from traces.model import Injection
 
@@ -61,7 +61,7 @@ class VerdictExplanation:
                 "original": _decode_quote(injection.original),
                 "mutated": _decode_quote(injection.mutated),
             },
-            "prefix": asdict(find_prefix_changes(tape.exchanges)),
+            "prefix": asdict(find_prefix_changes(tape)),
             "consumed_at": {"seq": consumption.seq, "why": consumption.why},
             "twin_ends": {
                 twin.tape.trajectory.id: twin.tape.ending and twin.tape.ending.passed
@@ -81,7 +81,7 @@ class VerdictExplanation:
         forked = f", a fork of {run.parent}" if run.parent else ""
         yield f"{injection.id}: {run.condition} run {run.id}{forked}"
         yield from _indent_block("injected", self._describe_injection())
-        yield from _indent_block("prefix", self._describe_prefix())
+        yield from _indent_block("prefix", find_prefix_changes(self.judged.faulted.tape).to_lines())
         yield from _indent_block("consumed", self._describe_consumption())
         yield from _indent_block("noticed", self._describe_notice())
         yield from _indent_block("taint", self._describe_taint())
@@ -110,13 +110,6 @@ class VerdictExplanation:
         elif not injection.sham:
             yield f"was: {_shorten_quote(_decode_quote(injection.original) or 'nothing')}"
             yield f"now: {_shorten_quote(_decode_quote(injection.mutated) or 'nothing')}"
-
-    def _describe_prefix(self) -> Iterator[str]:
-        """Yield what of the live answers before the fault was not as the agent got it."""
-        tape = self.judged.faulted.tape
-        yield from find_prefix_changes(tape.exchanges).to_lines()
-        if tape.trajectory.remade:
-            yield f"made again after {count_noun(tape.trajectory.remade, 'run')} left the recording"
 
     def _describe_consumption(self) -> Iterator[str]:
         consumption, verdict = self.judged.consumption, self.judged.verdict

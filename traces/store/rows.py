@@ -146,13 +146,13 @@ def _count_fork_effects(tape: Tape, told: DerivedSteps) -> dict[str, int]:
     if tape.trajectory.forked_at is None:
         return {}
     lanes = {told.contexts[x.seq].lane for x in tape.exchanges if x.cascade}
-    changes = find_prefix_changes(tape.exchanges)
+    changes = find_prefix_changes(tape)
     return {
         "cascades": len(lanes),
         "drifted": len(_find_pinned_calls(tape)),
         "substituted": len(changes.substituted),
         "renamed": len(changes.renamed),
-        "remade": tape.trajectory.remade,
+        "remade": changes.remade,
     }
 
 

@@ -263,12 +263,10 @@ def _describe_pinned(ids: object) -> list[str]:
 
 
 def _describe_prefix(substituted: object, renamed: object) -> list[str]:
-    from traces.conversation.prefix_changes import count_noun
+    from traces.conversation.prefix_changes import describe_counts
 
     shown = len(substituted) if isinstance(substituted, list) else 0
-    ids = len(renamed) // 2 if isinstance(renamed, list) else 0
-    notes = [f"{count_noun(shown, 'value')} shown as recorded"] if shown else []
-    return notes + ([f"{count_noun(ids, 'id')} renamed"] if ids else [])
+    return list(describe_counts(shown, len(renamed) // 2 if isinstance(renamed, list) else 0))
 
 
 _H2 = "HTTP/2.0"

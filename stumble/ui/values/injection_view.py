@@ -14,6 +14,7 @@ from stumble.verdicts.exclusions import explain_exclusion, find_exclusion
 from stumble.verdicts.explain import VerdictExplanation
 from stumble.verdicts.file_changes import read_run_files
 from stumble.verdicts.outcome_meanings import describe_outcome
+from traces.conversation.prefix_changes import find_prefix_changes
 from traces.lazy_dataclass import dataclass
 from traces.model import Outcome, OutcomeClass, RunEnding
 from traces.store.trace_store import TraceStore
@@ -179,6 +180,8 @@ def _list_about(judged: JudgedInjection) -> Iterator[tuple[str, str]]:
     yield "detectability", DETECTABILITY_LABELS.get(injection.detect or "", NOT_RATED)
     if words := to_injected_change(injection).describe():
         yield "change", words
+    if lines := list(find_prefix_changes(judged.faulted.tape).to_lines()):
+        yield "before it", "; ".join(lines)
 
 
 def _list_facts(judged: JudgedInjection) -> Iterator[FactRow]:

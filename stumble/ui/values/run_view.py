@@ -15,6 +15,7 @@ from stumble.ui.values.formats import (
 )
 from stumble.ui.values.run_rows import Row, RunRows
 from stumble.ui.values.runs_table import describe_ending
+from traces.conversation.prefix_changes import describe_counts
 from traces.lazy_dataclass import dataclass
 
 type Measure = Literal["time", "tokens", "dollars"]
@@ -173,6 +174,9 @@ def _list_facts(run: Row) -> Iterator[tuple[str, str]]:
     yield "cost", format_dollars(cost if isinstance(cost, float) else None)
     if run["campaign"]:
         yield "campaign", str(run["campaign"])
+    changed = (_whole(run[name]) or 0 for name in ("substituted", "renamed", "remade"))
+    if words := "; ".join(describe_counts(*changed)):
+        yield "before the fork", words
 
 
 def _list_items(rows: Mapping[str, Sequence[Row]]) -> Iterator[RunItem]:
