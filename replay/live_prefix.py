@@ -23,14 +23,14 @@ from replay.matching.answer_equality import (
     RunDays,
     find_answer_changes,
     has_common_value,
+    read_answer,
 )
 from replay.matching.rules import MatchRules
 from replay.matching.typed_values import list_days_on_earth
 from replay.value_renaming import ValueRenaming, is_id_name, replace_body
 from traces.bodies.content_encoding import decode_content_or_raw
-from traces.dialects import mcp
 from traces.lazy_dataclass import dataclass
-from traces.model import Chunk, Exchange, Response
+from traces.model import Exchange, Response
 from traces.redaction.redactor import PLACEHOLDER
 
 MIN_RENAMED_LENGTH = 6
@@ -183,16 +183,6 @@ class LivePrefix:
                 yield f"{_describe(change)}: an earlier message has it too{_name_rule(change)}"
         elif not self.renaming.add(change.was, change.now) and is_used:
             yield f"{_describe(change)}: one of the two stands for another value already"
-
-
-def read_answer(exchange: Exchange) -> Response:
-    """Return the answer of an exchange: of MCP the response alone, without ids and headers."""
-    answer = exchange.response
-    assert answer is not None
-    if not mcp.has_mcp_response(exchange):
-        return answer
-    chunk = Chunk(at=answer.at, data=mcp.to_canonical_response(exchange) or b"")
-    return replace(answer, headers=(), chunks=(chunk,))
 
 
 def show_recorded_answer(recorded: Exchange, live: Exchange) -> Response | None:

@@ -8,6 +8,7 @@ of a value; whether it is used, and whether it differs in each run, others have 
 import re
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from datetime import date
 from typing import Literal
 
@@ -16,9 +17,10 @@ from replay.matching.rules import MatchRules
 from replay.matching.typed_values import get_type_pattern, parse_possible_days
 from traces.bodies.canonical_json import parse_exact_json
 from traces.bodies.content_encoding import decode_content_or_raw
+from traces.dialects import mcp
 from traces.lazy_dataclass import dataclass
 from traces.lazy_pattern import compile_lazily
-from traces.model import Response
+from traces.model import Chunk, Exchange, Response
 from traces.redaction.redactor import PLACEHOLDER
 
 type ChangeKind = Literal["clock", "id", "number", "other"]
@@ -77,6 +79,31 @@ def find_answer_changes(
         if old.get(where) != new.get(where):
             changes += _compare_leaf(where, old.get(where), new.get(where), days)
     return tuple(changes)
+
+
+def read_answer_texts(exchange: Exchange, rules: MatchRules) -> dict[str, str]:
+    """Return the fields of a complete answer as texts, by path, without those of the rules."""
+    return {where: leaf.text for where, leaf in _read_leaves(read_answer(exchange), rules).items()}
+
+
+def compare_texts(where: str, was: str, now: str, days: RunDays) -> tuple[AnswerChange, ...]:
+    """Return the values in which two texts of one field differ."""
+    return tuple(_compare_leaf(where, _Leaf(was, is_text=True), _Leaf(now, is_text=True), days))
+
+
+def find_values(text: str) -> tuple[list[str], str]:
+    """Return the words of a text that can be values, and the text with a NUL for each."""
+    return _VALUE.findall(text), _VALUE.sub("\0", text)
+
+
+def read_answer(exchange: Exchange) -> Response:
+    """Return the answer of an exchange: of MCP the response alone, without ids and headers."""
+    answer = exchange.response
+    assert answer is not None
+    if not mcp.has_mcp_response(exchange):
+        return answer
+    chunk = Chunk(at=answer.at, data=mcp.to_canonical_response(exchange) or b"")
+    return replace(answer, headers=(), chunks=(chunk,))
 
 
 def has_common_value(recorded: Response, live: Response, rules: MatchRules) -> bool:

@@ -56,6 +56,8 @@ class RequestDifference:
     now: str
     rules: tuple[MatchRule, ...] = ()
     """Empty if anything except typed values differs, or if an answer gave the value."""
+    why: str = "differs in more than a day, clock, id or count"
+    """Why there is no rule."""
 
 
 type GivenCheck = Callable[[str], bool]
@@ -83,7 +85,7 @@ def find_learnable_differences(
     for name in comparison.find_differing_fields(recorded, now):
         name = name.partition(" ")[0]
         texts = _read_header_field(was, name), _read_header_field(now, name)
-        differences.append(_to_typed_difference("header", name, f"header.{name}", *texts, given))
+        differences.append(make_typed_difference("header", name, f"header.{name}", *texts, given))
     old_leaves, new_leaves = (
         dict(iter_request_leaves(was, rules)),
         dict(iter_request_leaves(now, rules)),
@@ -91,7 +93,7 @@ def find_learnable_differences(
     for where in [*old_leaves, *(where for where in new_leaves if where not in old_leaves)]:
         if old_leaves.get(where) != new_leaves.get(where):
             texts = old_leaves.get(where, "(absent)"), new_leaves.get(where, "(absent)")
-            differences.append(_to_typed_difference("body", where, where, *texts, given))
+            differences.append(make_typed_difference("body", where, where, *texts, given))
     return differences
 
 
@@ -181,9 +183,10 @@ def make_given_check(before: Sequence[Exchange]) -> GivenCheck:
     return is_given
 
 
-def _to_typed_difference(
-    place: str, where: str, shown: str, was: str, now: str, given: GivenCheck
+def make_typed_difference(
+    place: str, where: str, shown: str, was: str, now: str, given: GivenCheck = _is_never_given
 ) -> RequestDifference:
+    """Return the difference of two texts at one place, with a rule for each typed value."""
     pairs = pair_differing_values(was, now)
     if not pairs or any(given(a.text) or b.text in REFUSAL_STATUSES for a, b in pairs):
         return RequestDifference(shown, was, now)
@@ -254,7 +257,7 @@ def _to_url_part_difference(
     if place == "query" and _SIGNATURE.search(where) and _are_redacted(was, now):
         rule = MatchRule(kind="signature", place="query", where=where)
         return RequestDifference(shown, was, now, (rule,))
-    difference = _to_typed_difference(place, where, shown, was, now, _is_never_given)
+    difference = make_typed_difference(place, where, shown, was, now, _is_never_given)
     if len(difference.rules) == 1 and difference.rules[0].around is None:
         return difference
     return RequestDifference(shown, was, now)

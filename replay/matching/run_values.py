@@ -23,6 +23,7 @@ from replay.matching.typed_values import (
     parse_possible_days,
 )
 from replay.value_renaming import is_id_name
+from traces.bodies.generated_values import IDENTITY_VALUE
 from traces.conversation.classify import classify_request
 from traces.lazy_pattern import compile_lazily
 from traces.model import Exchange, Request, Trajectory
@@ -36,6 +37,8 @@ MINUTES_AROUND = 2
 """How far from the run a time of day may be, by which a tool tells of what the run wrote."""
 MIN_ID_DIGITS = 5
 """Digits of a number in a field of ids that may be drawn: smaller ones count."""
+_DIGITS_OF_ID = compile_lazily(r"\d{8}")
+"""Of 50 random ids of eight hexadecimal digits one has no letter."""
 MAX_LOOKUPS = 2000
 """Values that are looked up in the answers; a recording with more has one that is of the run."""
 MAX_SEARCHED_BYTES = 32 << 20
@@ -63,7 +66,8 @@ def find_run_values(
             seen.add(text)
             for value in find_typed_values(text):
                 is_number = text == value.text and value.type == "counter"
-                is_drawn = is_number and len(text) >= MIN_ID_DIGITS and is_id_name(where)
+                is_long = len(text) >= MIN_ID_DIGITS and is_id_name(where)
+                is_drawn = is_number and (is_long or _DIGITS_OF_ID.fullmatch(text))
                 if not (is_drawn or may_differ(text, value)) or value.text in command:
                     continue
                 lookups += 1
@@ -106,7 +110,8 @@ def _make_form_check(
                 return found is None or int(found[1]) in minutes
             case "path":
                 outside = not folder or not value.text.startswith(folder)
-                return outside and _TEMPORARY.search(value.text) is not None
+                is_of_run = _TEMPORARY.search(value.text) or IDENTITY_VALUE.search(value.text)
+                return outside and is_of_run is not None
             case "counter":
                 return _DURATION.match(text, value.start) is not None
             case _:

@@ -1,10 +1,13 @@
-"""Rules for volatile values, learnt from a diverged replay or a second recording."""
+"""Rules for volatile values, learnt from a diverged replay, a second recording, or a fork."""
 
 from collections.abc import Iterable, Iterator
 from math import inf
 from pathlib import Path
 
+from replay.matching.answer_equality import RunDays
+from replay.matching.answer_learning import find_answer_differences, pair_answers
 from replay.matching.diff import cut_to_difference, find_nearest_exchange
+from replay.matching.index import RecordingIndex
 from replay.matching.request_comparison import RequestComparison
 from replay.matching.rule_learning import (
     DEFAULT_RULES,
@@ -17,7 +20,10 @@ from replay.matching.rule_learning import (
     make_given_check,
 )
 from replay.matching.rules import MatchRule, MatchRules, parse_match_rule
+from replay.matching.typed_values import list_days_on_earth
 from replay.player import find_tape_redactions, select_playable_exchanges
+from stumble.runs.prefix_uses import RecordedUses
+from traces.conversation.derived_steps import derive_tape_steps
 from traces.lazy_dataclass import dataclass
 from traces.model import Exchange
 from traces.tape import Tape, read_tape
@@ -33,11 +39,15 @@ class LearnedRules:
     rules: tuple[MatchRule, ...] = ()
     left: tuple[RequestDifference, ...] = ()
 
+    def __add__(self, other: "LearnedRules") -> "LearnedRules":
+        rules = tuple(dict.fromkeys((*self.rules, *other.rules)))
+        return LearnedRules(rules=rules, left=(*self.left, *other.left))
+
     def to_lines(self) -> Iterator[str]:
         """Yield a line for each rule, and three for each difference that is left."""
         yield from (f"accepted {rule}" for rule in self.rules)
         for each in self.left:
-            yield f"not accepted: {each.where} differs in more than a day, clock, id or count"
+            yield f"not accepted: {each.where} {each.why}"
             was, now = cut_to_difference(each.was, each.now)
             yield f"  - {was}"
             yield f"  + {now}"
@@ -49,6 +59,27 @@ def learn_volatile_rules(recording: Tape, run: Tape) -> LearnedRules:
         return _learn_from_replay(recording, run)
     rules = learn_from_twins(recording.exchanges, run.exchanges, _bind_recording_rules(recording))
     return LearnedRules(rules=rules)
+
+
+def learn_answer_rules(recording: Tape, run: Tape) -> LearnedRules:
+    """Learn from live answers of another run: a fork before its fault, or another recording.
+
+    What differs in an answer gets its rules together, or none.
+    """
+    rules, steps = _bind_recording_rules(recording), derive_tape_steps(recording)
+    uses = RecordedUses(recording, steps)
+    tools = [x for x in recording.exchanges if steps.contexts[x.seq].kind == "tool"]
+    index = RecordingIndex(tools, rules, redactions=find_tape_redactions(recording))
+    first_fault = min((each.seq for each in run.injections), default=inf)
+    live = [x for x in run.exchanges if x.seq < first_fault]
+    days = RunDays(*(list_days_on_earth(t.trajectory.recorded_at or 0.0) for t in (recording, run)))
+    learnt, left = dict[MatchRule, None](), list[RequestDifference]()
+    for pair in pair_answers(tools, live, lambda x: index.get_matching_key(x.request)):
+        now = MatchRules((*rules.all, *learnt), recording.trajectory.volatile)
+        found = list(find_answer_differences(pair, now, days, uses.is_used))
+        learnt |= dict.fromkeys(collect_learnt_rules(found))
+        left += [each for each in found if not each.rules]
+    return LearnedRules(rules=tuple(learnt), left=tuple(left))
 
 
 def learn_beside_background(

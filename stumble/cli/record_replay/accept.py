@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 @click.argument("run", required=False, type=TapePath())
 @click.option("--dry-run", is_flag=True, help="Print the rules without writing them.")
 @click.option(
+    "--answers",
+    is_flag=True,
+    help="Learn from live answers alone: of the last fork, or of RUN, before its fault.",
+)
+@click.option(
     "--record",
     "anew",
     is_flag=True,
@@ -33,16 +38,18 @@ def accept(
     tape: Path,
     run: Path | None,
     dry_run: bool,
+    answers: bool,
     anew: bool,
     host_texts: tuple[str, ...],
     world_commands: "WorldCommands",
 ) -> None:
     """Learn from a diverged replay which values change from run to run.
 
-    Compares the recording with its last replay, or with RUN: a replay or a second recording of
-    the same agent. If a request differs only in days, clocks, ids (uuid), numbers (counter, pid,
-    port) or paths, and no answer gave the agent that value, adds a rule for that type at that
-    place to the tape. Any other change still diverges. `stumble show` lists the rules of a tape.
+    Compares the recording with its last replay or fork, or with RUN: one of these, or a second
+    recording of the same agent. If a request differs only in days, clocks, ids (uuid), numbers
+    (counter, pid, port) or paths, and no answer gave the agent that value, adds a rule for that
+    type at that place to the tape. The same for a live answer of a tool, if nothing later uses the
+    value. Any other change still diverges. `stumble show` lists the rules of a tape.
 
     After an edit of the agent, --record makes a new recording instead. It has the labels and rules
     of the old one, which stays in the store under its id. The world is reset as for `record`, by
@@ -52,10 +59,16 @@ def accept(
     stumble replay refund.tape; stumble accept refund.tape; stumble replay refund.tape
     stumble accept refund.tape --dry-run
     stumble accept refund.tape second.tape
+    stumble accept refund.tape --answers
     stumble accept refund.tape --record
     """
     from stumble.cli.record_again import record_again
-    from stumble.drift.volatile_rules import find_latest_replay, learn_volatile_rules
+    from stumble.drift.volatile_rules import (
+        LearnedRules,
+        find_latest_replay,
+        learn_answer_rules,
+        learn_volatile_rules,
+    )
     from stumble.store.tape_files import load_tape
     from stumble.user_data.paths import store_root
     from traces.tape import add_rules
@@ -63,8 +76,8 @@ def accept(
     recording = load_tape(tape)
     match_options.check_recorded_rules(recording.trajectory.rules, tape)
     if anew:
-        if run is not None or dry_run:
-            raise UsageError("--record makes its own run: omit RUN and --dry-run")
+        if run is not None or dry_run or answers:
+            raise UsageError("--record makes its own run: omit RUN, --answers and --dry-run")
         world, hosts = world_commands.make_world(), options.parse_host_options(host_texts)
         raise SystemExit(record_again(recording, tape, hosts, world))
     if host_texts:
@@ -74,7 +87,8 @@ def accept(
         raise UsageError(
             f"no replay of {tape} is in {store_root()}: run `stumble replay {tape}` first"
         )
-    lesson = learn_volatile_rules(recording, other)
+    lesson = LearnedRules() if answers else learn_volatile_rules(recording, other)
+    lesson += learn_answer_rules(recording, other)
     for line in lesson.to_lines():
         click.echo(line)
     if not lesson.rules and not lesson.left:

@@ -14,9 +14,13 @@ from typing import Any
 
 import pytest
 
+from stumble.ui.values.injection_view import read_injection_view
+from stumble.ui.values.run_rows import read_run_rows
+from stumble.ui.values.run_view import build_run_view
 from tests.support.servers.changing_clinic import ClinicKind, serve_clinic
 from tests.support.tiers import EXHAUSTIVE
 from tests.support.warm_stumble import CommandResult, run_stumble
+from traces.store.trace_store import TraceStore
 
 TRIES = 20 if EXHAUSTIVE else 1
 AGENT = Path(__file__).parents[2] / "support" / "agents" / "clinic_agent.py"
@@ -61,6 +65,7 @@ def recorded_clinic(kind: ClinicKind, folder: Path) -> Iterator[ClinicRuns]:
 KINDS: tuple[ClinicKind, ...] = ("times", "requests", "durations", "counts", "ids", "numbers")
 
 
+@pytest.mark.timeout(100 + 60 * TRIES)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("site", [FIRST_WRITE, LAST_CALL], ids=["first write", "last call"])
 def test_a_fork_of_a_world_that_answers_differently_each_time_is_judged(
@@ -88,8 +93,17 @@ def test_what_was_shown_as_recorded_and_renamed_is_counted(tmp_path: Path) -> No
     assert {row["renamed"] for row in rows if row["trajectory_id"] == found["run"]} == {1}
     assert sum(row["remade"] for row in rows) == 1
     assert "2 live values shown as recorded (id: bk-" in why.out
-    assert "1 id renamed in live requests (bk-" in why.out
+    assert "1 id renamed (bk-" in why.out
     assert "1 id renamed" in shown.out
+    (remade,) = (row["trajectory_id"] for row in rows if row["remade"])
+    store = TraceStore(tmp_path / ".stumble")
+    with store.open_locked() as connection:
+        pages = [read_run_rows(connection, id, store.tapes) for id in (remade, found["run"])]
+    twin, faulted = (dict(build_run_view(rows).facts) for rows in pages if rows is not None)
+    about = dict(read_injection_view(store, f"{found['run']}/1", found["run"]).about)
+    assert "made again after 1 run left the recording" in twin["before the fork"]
+    assert faulted["before the fork"] == "2 live values shown as recorded; 1 id renamed"
+    assert "1 id renamed (bk-" in about["before it"]
 
 
 def test_a_clock_whose_time_a_later_call_uses_stops_the_fork(tmp_path: Path) -> None:
@@ -113,3 +127,27 @@ def test_a_rule_lets_a_changed_answer_pass(tmp_path: Path) -> None:
         found = runs.fork("tool=book", "nth=1", "--match", "ignore:body.now").json
     assert (found["fired"], found["diverged"]) == (1, [])
     assert json.dumps(found["twins"]).count('"remade": 0') == 3
+
+
+@pytest.mark.parametrize("kind", ["durations", "counts"])
+def test_what_a_fork_has_shown_to_change_is_learnt_from_its_answers(
+    kind: ClinicKind, tmp_path: Path
+) -> None:
+    with recorded_clinic(kind, tmp_path) as runs:
+        first = runs.fork(*FIRST_WRITE).json
+        said = runs.stumble("accept", "a.tape", "--answers")
+        assert said.code == 0, said.out
+        assert said.out.startswith("accepted counter:body.meta."), said.out
+        again = runs.fork(*FIRST_WRITE).json
+        assert runs.stumble("accept", "a.tape", "--answers").out.endswith("from a.tape\n")
+    for found, remade in ((first, 1), (again, 0)):
+        assert (found["fired"], found["diverged"]) == (1, [])
+        assert sum(run["remade"] for run in (found, *found["twins"])) == remade
+
+
+def test_no_rule_is_learnt_for_a_time_that_is_the_task(tmp_path: Path) -> None:
+    with recorded_clinic("clock", tmp_path) as runs:
+        assert runs.fork("tool=book", "nth=1").code == 3
+        said = runs.stumble("accept", "a.tape", "--answers")
+    assert said.code == 1
+    assert "not accepted: now is used by a later call or end" in said.out
