@@ -28,6 +28,7 @@ from replay.matching.rules import MatchRules, describe_endpoint
 from replay.matching.tool_calls import ServedCall, ToolCallContext, find_served_calls
 from replay.mcp.client_order import ClientMessageLog, RecordedClient, StreamCue
 from replay.mcp.stdio_timing import MessageTiming, find_message_timings
+from replay.recorded_order import RecordedOrder
 from traces.bodies.content_encoding import decode_content
 from traces.bodies.websocket import decline_websocket_upgrade, is_websocket_upgrade
 from traces.conversation.classify import ExchangeKind, classify_request
@@ -133,6 +134,8 @@ class TapePlayer:
         self._heard = ClientMessageLog()
         self._find_recorded_client = cache(partial(RecordedClient, recording.exchanges))
         self._cues: dict[int, tuple[StreamCue, ...]] = {}
+        is_ordered = not (options.any_client or options.live or options.speed)
+        self._order = RecordedOrder(self._index.exchanges, self._may_lack) if is_ordered else None
         self._compare: dict[int, Exchange | None] = {}
         self._given: dict[int, int] = {}
         """Seq of each request to a model, to the seq of the recorded answer it got."""
@@ -232,6 +235,8 @@ class TapePlayer:
         if match is None:
             return None
         self.matched[exchange.seq] = match
+        if self._order is not None:
+            self._order.begin(exchange.seq, match.place)
         return match.exchange
 
     def _find_call_context(self, exchange: Exchange) -> ToolCallContext | None:
@@ -406,9 +411,13 @@ class TapePlayer:
         )
 
     def is_chunk_due(self, exchange: Exchange, number: int) -> bool:
-        """Return whether the client has sent what a recorded server waited for before a chunk."""
+        """Return whether what the recording has before a chunk has happened in this run too."""
         cues = self._cues.get(exchange.seq, ())
-        return number >= len(cues) or self._heard.has_reached(cues[number], exchange.request)
+        if number < len(cues) and not self._heard.has_reached(cues[number], exchange.request):
+            return False
+        if self._order is None or self.diverged or self._lanes:
+            return True
+        return self._order.is_due(exchange.seq, number)
 
     def rewrite_message(self, message: bytes) -> bytes:
         """Rewrite a recorded START message with this run's progress tokens."""
@@ -437,6 +446,16 @@ class TapePlayer:
         is_poll = recorded.response is None and request.method in REPEATABLE_METHODS
         return is_poll and index.find_used_equal(request, index.used_count) is not None
 
+    def _may_lack(self, recorded: Exchange) -> bool:
+        """Return whether no answer waits for an exchange: the agent makes it for itself."""
+        request = recorded.request
+        return (
+            recorded.response is None
+            or self._rules.is_background(request)
+            or classify_request(request) == "other"
+            or mcp.is_background_message(request)
+        )
+
     def _is_background(self, request: Request) -> bool:
         if not self._rules.is_background(request):
             return False
@@ -451,6 +470,8 @@ class TapePlayer:
     def done(self, exchange: Exchange) -> None:
         """Compare a live answer of the shared prefix with the recorded one."""
         self._cues.pop(exchange.seq, None)
+        if self._order is not None:
+            self._order.end(exchange.seq)
         if exchange.seq not in self._compare:
             return
         recorded = self._compare.pop(exchange.seq)

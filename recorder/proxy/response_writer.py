@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 _HANG_SECONDS = compile_lazily(r"timeout: ([\d.]+) s")
 KEPT_ANSWER_BYTES = 1 << 25
 """Maximum size of an answer for which taps get all chunks again at the end."""
+RECHECK_SECONDS = 0.01
+"""How soon it is asked again whether a chunk is due, which may depend on the time."""
 CLIENT_SECONDS = 120.0
 """Maximum wait for an answer of the client that a recorded server had before it went on."""
 WRITE_BYTES = 1 << 16
@@ -212,12 +214,14 @@ class ResponseWriter:
         return self._framing.body in ("chunked", "close")
 
     async def _wait_for_client(self, number: int) -> None:
-        """Wait until the client has sent what it had sent before this chunk in the recording."""
+        """Wait until what came before this chunk in the recording has happened."""
         await self._write_and_drain()
         with suppress(TimeoutError):
             async with asyncio.timeout(CLIENT_SECONDS):
                 while not self._stage.is_due(self._exchange, number):
-                    await self._stage.wait_for_request()
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(RECHECK_SECONDS):
+                            await self._stage.wait_for_request()
 
     async def _stream_from_upstream(self, upstream: "UpstreamClient") -> None:
         self._exchange = exchange = await upstream.send(
