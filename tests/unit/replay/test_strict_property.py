@@ -1,8 +1,7 @@
 """No request that says something else than the recorded one gets its answer.
 
-`CASES` is how many changed requests are asked, few here, and `SEED` which ones. By hand
-
-    CASES=100000 python -m pytest tests/unit/replay/test_strict_property.py -k changed
+Of each property some cases are tried in `make test`, thousands in the gate, and 100,000 in
+`make test-all`. `CASES` is how many, and `SEED` which ones.
 """
 
 import json
@@ -12,6 +11,15 @@ from random import Random
 
 import pytest
 
+from tests.support.agents_at_once import find_mixed_answers
+from tests.support.identity_property import (
+    IDENTITY_CHANGES,
+    all_bases,
+    find_swapped_answers,
+    find_wrong_answers,
+    is_allowed,
+    mutate,
+)
 from tests.support.request_mutations import (
     CHANGES,
     changed,
@@ -25,15 +33,31 @@ from tests.support.strict_replay import (
     recorded,
     secrets_of,
 )
+from tests.support.tiers import TIER
 from traces.model import Request
 
-CASES = int(os.environ.get("CASES", "500"))
+CASES = int(os.environ.get("CASES", {"test": 500, "gate": 3000}.get(TIER, 100_000)))
 SEED = int(os.environ.get("SEED", "99"))
 
 
 @pytest.mark.timeout(60 + CASES // 20)
 def test_no_changed_request_gets_the_recorded_answer(tmp_path: Path) -> None:
     assert list(wrong_answers(tmp_path, CASES, SEED)) == []
+
+
+@pytest.mark.timeout(60 + CASES // 20)
+def test_a_request_gets_another_answer_only_if_a_printed_rule_allows_it(tmp_path: Path) -> None:
+    assert list(find_wrong_answers(tmp_path, CASES, SEED)) == []
+
+
+@pytest.mark.timeout(60 + CASES // 20)
+def test_requests_that_differ_get_their_own_answers_in_any_order(tmp_path: Path) -> None:
+    assert list(find_swapped_answers(tmp_path, CASES, SEED)) == []
+
+
+@pytest.mark.timeout(60 + CASES // 20)
+def test_no_agent_gets_the_answers_of_two(tmp_path: Path) -> None:
+    assert list(find_mixed_answers(CASES, SEED)) == []
 
 
 def test_each_request_gets_its_own_answer_also_with_other_spacing(tmp_path: Path) -> None:
@@ -76,3 +100,11 @@ def test_most_changes_say_something_else() -> None:
     assert others > 300
     for change in CHANGES:
         assert any(not is_same(base, change(chance, base)) for base in bases), change
+
+
+def test_most_changes_of_identity_are_allowed_by_no_row() -> None:
+    chance, bases = Random(1), all_bases()
+    others = sum(not is_allowed(base, mutate(chance, base), bases) for base in bases * 20)
+    assert others > 15 * len(bases)
+    for change in IDENTITY_CHANGES:
+        assert any(not is_allowed(base, change(chance, base), bases) for base in bases), change
