@@ -7,6 +7,7 @@ share their name.
 
 import ast
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -105,4 +106,4 @@ def _add_files(part: PartShape, paths: Iterable[Path]) -> None:
 
 if __name__ == "__main__":
     for figure, value in measure_shape().items():
-        print(f"{figure:34} {value:.3f}")
+        sys.stdout.write(f"{figure:34} {value:.3f}\n")
