@@ -18,6 +18,7 @@ A message to an MCP server is matched by its gist alone: its id counts the clien
 messages, so by its bytes the first of two equal calls could get the answer to the second.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -57,6 +58,8 @@ MAX_SWAP_SEARCHES = 20
 """How many requests that fit nothing are searched for swapped labels; the run is lost by then."""
 MAX_SWAP_CANDIDATES = 64
 """How many recorded requests are compared with each."""
+MAX_RIVALS = 64
+"""Of equal requests, how many before and after one may have been under way at once with it."""
 
 
 def _keep_unredacted(request: Request) -> Request:
@@ -352,10 +355,12 @@ class RecordingIndex:
         answer, their later requests show which is which; else nothing does.
         """
         proved = self.values.find_new(pairs)
-        for rival in self._groups.get(key.key, ()) if proved else ():
-            is_alike = self._answer_alike(place, rival)
+        group = self._groups.get(key.key, ()) if proved else ()
+        at = bisect_left(group, place)
+        for rival in group[max(0, at - MAX_RIVALS) : at + MAX_RIVALS]:
             if rival == place or not self._overlap(place, rival):
                 continue
+            is_alike = self._answer_alike(place, rival)
             if rival in self._used and not is_alike:
                 continue
             other_of = {now: was for was, now in self._compare(rival, key, asked, how) or ()}
