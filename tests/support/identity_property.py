@@ -248,6 +248,6 @@ def _normalize(request: Request) -> object:
     """
     body: object = request.body
     if b'"jsonrpc"' in request.body:
-        body = tree(re.sub(rb'"id": ?\d+|"progressToken": ?[^,}]*', b'"id":0', request.body))
+        body = tree(re.sub(rb'"(?:id|progressToken)":\s*[^,}]*', b'"id":0', request.body))
     head = tuple(sorted((name.lower(), value.strip()) for name, value in request.headers))
     return request.method, request.url, head, repr(body)
