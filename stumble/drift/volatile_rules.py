@@ -154,15 +154,19 @@ def _bind_recording_rules(recording: Tape) -> MatchRules:
     )
 
 
-def find_latest_replay(tapes: Path, recording: Tape) -> Tape | None:
-    """Return the latest replay of a recording in a folder of tapes, or None."""
+def find_latest_replay(tapes: Path, recording: Tape, *, is_live: bool = False) -> Tape | None:
+    """Return the latest replay of a recording in a folder of tapes, or None.
+
+    With `is_live`, one that has live answers: a fork.
+    """
     paths = sorted(tapes.glob("*.tape"), key=_read_modified_time, reverse=True)
     for path in paths[:_MAX_LATEST_TAPES]:
         try:
             tape = read_tape(path)
         except (OSError, ValueError):
             continue
-        if tape.trajectory.parent == recording.trajectory.id:
+        has_answers = not is_live or any(x.answered_by == "live" for x in tape.exchanges)
+        if tape.trajectory.parent == recording.trajectory.id and has_answers:
             return tape
     return None
 

@@ -36,7 +36,9 @@ BASES: tuple[Request, ...] = (
 LOGINS, SESSION_COOKIE = ("authorization", "x-api-key"), "sid"
 CONNECTION = ("user-agent", "traceparent")
 OF_THE_RUN = ("x-session-id", "x-request-id", "idempotency-key")
-_DRAWN = re.compile(r"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b[0-9a-f]{32}\b|\b1[5-9]\d{8}\b")
+_DRAWN = re.compile(
+    r"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b[0-9a-f]{32}\b|\b1[5-9]\d{8}\b"
+)
 _TIME = re.compile(r"\b1[5-9]\d{8}\b")
 _ID = re.compile(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b1[5-9]\d{8}\b")
 

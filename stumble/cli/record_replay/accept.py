@@ -82,10 +82,12 @@ def accept(
         raise SystemExit(record_again(recording, tape, hosts, world))
     if host_texts:
         raise UsageError("--host is for --record")
-    other = load_tape(run) if run else find_latest_replay(store_root() / "tapes", recording)
+    tapes = store_root() / "tapes"
+    other = load_tape(run) if run else find_latest_replay(tapes, recording, is_live=answers)
     if other is None:
+        what = "fork" if answers else "replay"
         raise UsageError(
-            f"no replay of {tape} is in {store_root()}: run `stumble replay {tape}` first"
+            f"no {what} of {tape} is in {store_root()}: run `stumble {what} {tape}` first"
         )
     lesson = LearnedRules() if answers else learn_volatile_rules(recording, other)
     lesson += learn_answer_rules(recording, other)

@@ -135,6 +135,7 @@ def test_what_a_fork_has_shown_to_change_is_learnt_from_its_answers(
 ) -> None:
     with recorded_clinic(kind, tmp_path) as runs:
         first = runs.fork(*FIRST_WRITE).json
+        assert runs.stumble("replay", "a.tape").code == 0, "which has no live answers"
         said = runs.stumble("accept", "a.tape", "--answers")
         assert said.code == 0, said.out
         assert said.out.startswith("accepted counter:body.meta."), said.out
