@@ -33,27 +33,29 @@ def read_command(pid: int) -> tuple[str, ...]:
 
 def list_descendants(root: int) -> list[int]:
     """Return the processes below `root`, parents first."""
-    children: dict[int, list[int]] = {}
-    for pid in _list_pids():
-        children.setdefault(_read_parent(pid), []).append(pid)
-    found, waiting = list[int](), [root]
-    while waiting:
-        below = children.get(waiting.pop(0), [])
-        found += below
-        waiting += below
+    found = list(_list_children(root))
+    for pid in found:
+        found += _list_children(pid)
     return found
+
+
+def _list_children(pid: int) -> Iterator[int]:
+    """Yield the children of all threads of a process (kernels with CONFIG_PROC_CHILDREN)."""
+    threads = PROC / str(pid) / "task"
+    try:
+        names = os.listdir(threads)  # noqa: PTH208
+    except OSError:
+        return
+    for name in names:
+        try:
+            children = (threads / name / "children").read_bytes()
+        except OSError:
+            continue
+        yield from map(int, children.split())
 
 
 def _list_pids() -> Iterator[int]:
     return (int(name) for name in os.listdir(PROC) if name.isdecimal())  # noqa: PTH208
-
-
-def _read_parent(pid: int) -> int:
-    try:
-        stat = (PROC / str(pid) / "stat").read_bytes()
-    except OSError:
-        return 0
-    return int(stat.rpartition(b")")[2].split()[1])
 
 
 def list_open_files(pid: int) -> dict[int, str]:

@@ -27,7 +27,9 @@ class TcpSocket(NamedTuple):
 
 
 def read_tcp_table() -> Iterator[TcpSocket]:
-    """Yield all sockets of this network namespace; none where there is no /proc/net."""
+    """Yield the sockets of this network namespace that are connected or listen; none where there is
+    no /proc/net.
+    """
     for table in _TABLES:
         try:
             lines = table.read_text("ascii").splitlines()[1:]
@@ -35,6 +37,8 @@ def read_tcp_table() -> Iterator[TcpSocket]:
             continue
         for line in lines:
             _, local, remote, state, *rest = line.split()
+            if state not in (ESTABLISHED, LISTENING):
+                continue
             peer, _, peer_port = remote.partition(":")
             port = int(local.partition(":")[2], 16)
             yield TcpSocket(port, _parse_address(peer), int(peer_port, 16), state, rest[5])

@@ -15,7 +15,7 @@ from recorder.agent.process_table import list_descendants, list_open_files, read
 from recorder.agent.tcp_table import ESTABLISHED, LISTENING, read_tcp_table
 from recorder.mcp import tee
 
-_FIRST_SECONDS, _MAX_SECONDS = 0.1, 1.0
+_FIRST_SECONDS, _MAX_SECONDS, _GROWTH = 0.15, 1.0, 1.2
 _HEAD_BYTES = 1 << 16
 _PIPES = ("pipe:", "socket:")
 
@@ -46,9 +46,9 @@ class UnseenTrafficWatch:
     async def _look_on(self) -> None:
         pause = _FIRST_SECONDS
         while True:
-            self.look()
             await asyncio.sleep(pause)
-            pause = min(pause * 1.1, _MAX_SECONDS)
+            self.look()
+            pause = min(pause * _GROWTH, _MAX_SECONDS)
 
     def look(self) -> None:
         """Look once: takes some milliseconds."""
