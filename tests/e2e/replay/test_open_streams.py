@@ -57,15 +57,18 @@ class Streaming(BaseHTTPRequestHandler):
 
 @contextmanager
 def streaming(kind: str) -> Iterator[str]:
-    handler = type("Handler", (Streaming,), {"kind": kind, "over": threading.Event()})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+    class Handler(Streaming):
+        over = threading.Event()
+
+    Handler.kind = kind
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.daemon_threads = True
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
             yield f"http://127.0.0.1:{server.server_port}"
         finally:
-            handler.over.set()
+            Handler.over.set()
             server.shutdown()
             thread.join()
 
