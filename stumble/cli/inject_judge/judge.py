@@ -75,7 +75,7 @@ def _ask_llm_judge(
 ) -> None:
     import asyncio
 
-    from faults.judging.judge import judge_injection as by_rules
+    from faults.judging.judge import judge_run
     from faults.judging.llm_judge import make_opinion_case
     from stumble.errors import ExitCode
     from stumble.llm.judge import (
@@ -94,11 +94,10 @@ def _ask_llm_judge(
         name=model, folder=store.root / "opinions", most_usd=max_cost, most_calls=max_calls
     )
     cases = [
-        (shown, by_rules(injection, faulted, twins), injection.sham)
+        (shown, judged.verdict, judged.injection.sham)
         for faulted, twins in load_injected_forks(store)
-        for injection in faulted.tape.injections
-        if injection.repeat_of is None
-        and (shown := make_opinion_case(injection, faulted)) is not None
+        for judged in judge_run(faulted, twins)
+        if (shown := make_opinion_case(judged.injection, faulted)) is not None
     ]
     if not cases:
         click.echo("stumble: no consumed injection in this store: nothing to judge", err=True)
