@@ -65,7 +65,10 @@ def escape_standard_streams() -> None:
 
 
 def open_data_output() -> TextIO:
-    """Return standard output for data: escaped on a terminal, as it is in a pipe or a file."""
+    """Return standard output for data: escaped on a terminal, as it is in a pipe or a file.
+
+    Whoever writes flushes it, as the process ends by flushing the escaped stream alone.
+    """
     stream = sys.stdout
     if isinstance(stream, EscapingStream) and not stream.isatty():
         stream.flush()

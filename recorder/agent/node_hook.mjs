@@ -42,7 +42,9 @@ if (run && python) {
     const stdio = options?.stdio ?? 'pipe'
     const [input, output] = Array.isArray(stdio) ? stdio : [stdio, stdio]
     const piped = input === 'pipe' && output === 'pipe' && !options?.shell
-    const stub = path.basename(command) === 'stumble' && args[0] === 'mcp'
+    const called = [path.basename(command), ...args]
+    const begin = called.slice(0, 4).indexOf('-m') + 1
+    const stub = called[begin] === 'stumble' && called[begin + 1] === 'mcp'
     if (!piped || stub || args.includes(tee)) return false
     const kept = Error.stackTraceLimit
     Error.stackTraceLimit = 30

@@ -19,13 +19,14 @@ def suggest_next_command(
     command: Sequence[str],
     world: Mapping[str, str | None] = MappingProxyType({}),
 ) -> str:
-    """Return a fork with a fault that fits, else a replay; `doctor` if no model was seen.
+    """Return a fork with a fault that fits, else a replay; if no model was seen `doctor`, or `show`
+    if no command is given.
 
     `world` maps options of the fork to their values.
     """
     path = str(tape)
     if not told.agent_steps:
-        return shlex.join(["stumble", "doctor", "--", *command])
+        return shlex.join(["stumble", *(["doctor", "--", *command] if command else ["show", path])])
     returned = [use for use in told.tool_uses if use.result is not None]
     numeric = next((use for use in returned if _NUMBER.search(use.result or "")), None)
     use = numeric or next(iter(returned), None)

@@ -67,11 +67,11 @@ def keep_tape(store: StoreDirectory, tape: Path, id: str) -> None:
     A copy, since a user may write over a file that he named; it shares the blocks on file systems
     that can. Raises HarnessError if the store cannot be written.
     """
-    kept = store.tapes / f"{id}.tape"
-    if tape.resolve() == kept.resolve() or kept.exists():
-        return
-    part = kept.with_name(f".{kept.name}.{os.getpid()}.part")
     try:
+        kept = store.tapes / f"{id}.tape"
+        if tape.resolve() == kept.resolve() or kept.exists():
+            return
+        part = kept.with_name(f".{kept.name}.{os.getpid()}.part")
         try:
             copy_file(tape, part)
             part.replace(kept)

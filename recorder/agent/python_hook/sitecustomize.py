@@ -66,10 +66,16 @@ def wrap_stdio_client(client: Callable[..., Any]) -> Callable[..., Any]:
 def wrap_in_tee(words: list[str]) -> list[str]:
     """Return a server's command behind the run's tee; unchanged if it is, or without a run."""
     run, python = os.environ.get(RUN_SOCKET_VARIABLE), os.environ.get(TEE_PYTHON_VARIABLE)
-    is_behind = TEE in words or [os.path.basename(words[0]), *words[1:2]] == ["stumble", "mcp"]
-    if not run or not python or is_behind:
+    if not run or not python or TEE in words or is_recorder(words):
         return words
     return [python, "-I", "-S", TEE, "--name", name_server(words), "--run", run, "--", *words]
+
+
+def is_recorder(words: list[str]) -> bool:
+    """Return whether the command is `stumble mcp`, or `python -m stumble mcp`."""
+    called = [os.path.basename(words[0]), *words[1:]]
+    begin = called.index("-m") + 1 if "-m" in called[:4] else 0
+    return called[begin : begin + 2] == ["stumble", "mcp"]
 
 
 def name_server(words: list[str]) -> str:

@@ -223,9 +223,11 @@ def print_sql_rows(names: Sequence[str], rows: Sequence[tuple[object, ...]], for
         records = [dict(zip(keys, map(_to_json_value, row), strict=True)) for row in rows]
         click.echo(json.dumps(records, default=str, ensure_ascii=False, indent=2))
     elif form == "csv":
-        writer = csv.writer(open_data_output(), lineterminator="\n")
+        output = open_data_output()
+        writer = csv.writer(output, lineterminator="\n")
         writer.writerow(names)
         writer.writerows(rows)
+        output.flush()
     elif form == "markdown":
         click.echo("\n".join(_format_markdown_lines(names, rows)))
     elif sys.stdout.isatty():

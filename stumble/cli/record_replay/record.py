@@ -366,7 +366,9 @@ def _describe_recording(
     lines = [headline, *describe_injections(tape, played)]
     lines += [f"warning: {why}" for why in warnings]
     world = plan.world.list_options() if isinstance(plan.world, CommandWorld) else {}
-    return lines, suggest_next_command(tape.path, told, command=command, world=world)
+    # A command with a secret in it is not printed: what is on the tape could not be pasted.
+    shown = command if tape.trajectory.command == command else ()
+    return lines, suggest_next_command(tape.path, told, command=shown, world=world)
 
 
 def snapshot_workspace(store: "StoreDirectory", limits: "SnapshotLimits") -> str | None:

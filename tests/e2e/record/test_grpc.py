@@ -10,7 +10,7 @@ from pathlib import Path
 
 import grpc  # type: ignore[import-untyped]
 
-from tests.support.servers.raw_servers import server_ca, server_tls
+from tests.support.servers.raw_servers import server_ca, write_server_pem
 from tests.support.warm_stumble import CommandResult
 
 HOST = "shop.example"
@@ -44,8 +44,7 @@ class Orders(grpc.GenericRpcHandler):  # type: ignore[misc]
 @contextmanager
 def serving_orders() -> Iterator[int]:
     """Serve the methods with a certificate of the test's CA; yields the port."""
-    server_tls(HOST)
-    pem = server_ca().with_name(f"{HOST}.pem").read_bytes()
+    pem = write_server_pem(HOST).read_bytes()
     key, _, chain = pem.partition(b"-----BEGIN CERT")
     given = grpc.ssl_server_credentials([(key, b"-----BEGIN CERT" + chain)])
     server = grpc.server(ThreadPoolExecutor(2), handlers=[Orders()])
