@@ -23,6 +23,8 @@ from stumble_attach.command import find_stumble_command, make_stumble_environmen
 
 WAIT_SECONDS = 60
 """Bound of each wait for the process: to take a part of a message, to answer it, and to end."""
+BYTES_PER_SECOND = 1 << 20
+"""A message has so much longer: to search a large body for secrets takes time."""
 _LONGEST_FOLDER = 80
 """Characters of a folder in which a socket's path still fits `sun_path`, 104 bytes on macOS."""
 _MOST_WAITING = 4096
@@ -91,7 +93,7 @@ class RecordingIntake:
                 return None  # the process that began the recording has ended it
             answer = {"error": str(error)}
         except BlockingIOError:
-            answer = {"error": f"the stumble process did not answer for {WAIT_SECONDS} s"}
+            answer = {"error": "the stumble process did not answer in time"}
         except (OSError, RecordingLostError) as error:
             answer = {"error": str(error)}
         if "error" in answer:
@@ -126,7 +128,7 @@ class RecordingIntake:
         Raises OSError, or RecordingLostError if the process ends without an answer.
         """
         head = {"kind": kind, "at": time.monotonic(), "bytes": len(body), **message}
-        seconds = struct.pack("ll", WAIT_SECONDS, 0)
+        seconds = struct.pack("ll", WAIT_SECONDS + len(body) // BYTES_PER_SECOND, 0)
         with socket.socket(socket.AF_UNIX) as connection:
             # Not `settimeout`: connect(2) would not wait for room among those that wait.
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, seconds)

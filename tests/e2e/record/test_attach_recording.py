@@ -88,7 +88,7 @@ def test_a_missing_response_and_a_crash_are_recorded(tmp_path: Path, server: str
     program = (
         "import sys, httpx, stumble_attach\n"
         "with stumble_attach.record('x.tape'):\n"
-        "    assert httpx.get(sys.argv[1] + '/busy').status_code == 429\n"
+        "    assert httpx.get(sys.argv[1] + '/busy', timeout=60).status_code == 429\n"
         "    httpx.get(sys.argv[1] + '/silence')\n"
     )
     code, printed = run_attached(tmp_path, program, server)
@@ -106,7 +106,7 @@ def test_a_killed_program_leaves_its_exchanges(tmp_path: Path, server: str) -> N
     program = (
         "import os, sys, httpx, stumble_attach\n"
         "with stumble_attach.record('x.tape'):\n"
-        "    httpx.get(sys.argv[1] + '/busy')\n"
+        "    httpx.get(sys.argv[1] + '/busy', timeout=60)\n"
         "    os.kill(os.getpid(), 9)\n"
     )
     assert run_attached(tmp_path, program, server)[0] == -9
@@ -201,10 +201,11 @@ def test_a_program_goes_on_if_stumble_dies(tmp_path: Path, server: str) -> None:
         "signal.signal(signal.SIGPIPE, signal.SIG_DFL)\n"
         "url = sys.argv[1] + '/busy'\n"
         "with stumble_attach.record('x.tape'):\n"
-        "    httpx.get(url)\n"
+        "    httpx.get(url, timeout=60)\n"
         "    found = subprocess.check_output(['pgrep', '-P', str(os.getpid()), '-f', 'intake'])\n"
         "    os.kill(int(found), 9)\n"
-        "    print([httpx.post(url, content=b'x' * 10**6).status_code for _ in range(3)])\n"
+        "    posts = [httpx.post(url, content=b'x' * 10**6, timeout=60) for _ in range(3)]\n"
+        "    print([each.status_code for each in posts])\n"
     )
     code, printed = run_attached(tmp_path, program, server)
     assert (code, "[429, 429, 429]" in printed) == (1, True)
@@ -219,11 +220,12 @@ def test_a_program_goes_on_if_the_disk_is_full(tmp_path: Path, server: str) -> N
         "import os, resource, subprocess, sys, httpx, stumble_attach\n"
         "url = sys.argv[1] + '/busy'\n"
         "with stumble_attach.record('x.tape'):\n"
-        "    httpx.get(url)\n"
+        "    httpx.get(url, timeout=60)\n"
         "    found = subprocess.check_output(['pgrep', '-P', str(os.getpid()), '-f', 'intake'])\n"
         "    limit = os.path.getsize('x.tape') + 50, resource.RLIM_INFINITY\n"
         "    resource.prlimit(int(found), resource.RLIMIT_FSIZE, limit)\n"
-        "    print([httpx.post(url, content=b'x' * 10**6).status_code for _ in range(3)])\n"
+        "    posts = [httpx.post(url, content=b'x' * 10**6, timeout=60) for _ in range(3)]\n"
+        "    print([each.status_code for each in posts])\n"
     )
     code, printed = run_attached(tmp_path, program, server)
     assert (code, "[429, 429, 429]" in printed) == (1, True)
@@ -238,7 +240,8 @@ def test_threads_and_forked_processes_are_recorded(tmp_path: Path, server: str) 
         "import os, sys, threading, httpx, stumble_attach\n"
         "def post(first):\n"
         "    for at in range(first, first + 5):\n"
-        "        assert httpx.post(sys.argv[1] + f'/{at}', content=b'%d' % at).text == str(at)\n"
+        "        url, body = sys.argv[1] + f'/{at}', b'%d' % at\n"
+        "        assert httpx.post(url, content=body, timeout=60).content == body\n"
         "def post_in_threads(first):\n"
         "    starts = range(first, first + 50, 5)\n"
         "    threads = [threading.Thread(target=post, args=(at,)) for at in starts]\n"
@@ -270,13 +273,13 @@ def test_a_large_body_is_recorded(tmp_path: Path, server: str) -> None:
     program = (
         "import sys, httpx, stumble_attach\n"
         "with stumble_attach.record('x.tape'):\n"
-        "    httpx.post(sys.argv[1], content=b'lorem 1 ' * 2**22, timeout=60)\n"
+        "    httpx.post(sys.argv[1], content=b'lorem 1 ' * 2**20, timeout=60)\n"
     )
     code, printed = run_attached(tmp_path, program, server)
     assert code == 0, printed
     (exchange,) = read_tape(tmp_path / "x.tape").exchanges
     assert exchange.response is not None
-    assert exchange.request.body == exchange.response.body == b"lorem 1 " * 2**22
+    assert exchange.request.body == exchange.response.body == b"lorem 1 " * 2**20
 
 
 def test_the_plugin_needs_no_vcrpy() -> None:
