@@ -481,7 +481,9 @@ class TerminalEvent:
     at: float
     """Seconds since the terminal was opened."""
     quiet: float
-    """Seconds since the agent's last output."""
+    """Seconds since the agent's last output, or the event before if that was later."""
+    printed: bool
+    """Whether the agent had printed anything."""
     steps: int
     """Steps of the conversation before it."""
     exchanges: int

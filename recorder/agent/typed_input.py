@@ -109,12 +109,14 @@ class RecordedTerminal(AgentTerminal):
         if self._kept_bytes > MAX_KEPT_BYTES:
             self.is_whole = False
             return
-        progress = self.measure_progress()
+        progress, now = self.measure_progress(), self.now
+        last = self._kept[-1][0].at if self._kept else 0.0
         rows, columns = self._size
         event = TerminalEvent(
             kind=kind,
-            at=self.now,
-            quiet=self.quiet_seconds,
+            at=now,
+            quiet=min(self.quiet_seconds, now - last),
+            printed=self.has_printed,
             steps=progress.steps,
             exchanges=progress.exchanges,
             answering=progress.is_answering,
@@ -177,7 +179,7 @@ class PlayedTerminal(AgentTerminal):
         quiet = min(self.quiet_seconds, self.now - self._acted)
         if progress.is_answering and not event.answering:
             return False
-        is_started = self.has_printed or event.quiet >= event.at
+        is_started = self.has_printed or not event.printed
         steps = progress.steps + self._missing_steps
         exchanges = progress.exchanges + self._missing_exchanges
         if quiet >= (PATIENCE if is_started else STARTING):

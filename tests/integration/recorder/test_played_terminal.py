@@ -17,7 +17,14 @@ COOKED = LINES | SHOWN
 
 
 def event(kind: str, *, size: int = 0, steps: int = 0, **more: Any) -> TerminalEvent:
-    usual = {"at": 1.0, "quiet": 0.1, "exchanges": 0, "answering": False, "mode": COOKED}
+    usual = {
+        "at": 1.0,
+        "quiet": 0.1,
+        "printed": True,
+        "exchanges": 0,
+        "answering": False,
+        "mode": COOKED,
+    }
     return TerminalEvent(kind=kind, size=size, steps=steps, **(usual | more))
 
 
