@@ -135,7 +135,11 @@ class TapePlayer:
         self._find_recorded_client = cache(partial(RecordedClient, recording.exchanges))
         self._cues: dict[int, tuple[StreamCue, ...]] = {}
         is_ordered = not (options.any_client or options.live or options.speed)
-        self._order = RecordedOrder(self._index.exchanges, self._may_lack) if is_ordered else None
+        self._order = (
+            RecordedOrder(self._index.exchanges, self._may_lack, _ends_conversation)
+            if is_ordered
+            else None
+        )
         self._compare: dict[int, Exchange | None] = {}
         self._given: dict[int, int] = {}
         """Seq of each request to a model, to the seq of the recorded answer it got."""
@@ -513,6 +517,15 @@ def _retime_response(answer: Response, moved: Callable[[float], float]) -> Respo
         at=moved(answer.at),
         ended=None if answer.ended is None else moved(answer.ended),
     )
+
+
+def _ends_conversation(recorded: Exchange) -> bool:
+    """Return whether a model's answer requests nothing more of its agent."""
+    dialect, answer = find_dialect(recorded.request), recorded.response
+    if dialect is None or answer is None:
+        return False
+    said = dialect.parse_model_answer(answer.headers, answer.body)
+    return said is not None and not said.calls
 
 
 def _choose_header_policy(recording: Tape, options: PlaybackOptions) -> HeaderPolicy:

@@ -14,8 +14,10 @@ from traces.conversation.derived_steps import find_answer_end
 from traces.lazy_dataclass import dataclass
 from traces.model import Exchange
 
-MAX_GAP = 0.1
-"""Seconds that a chunk at most comes after the event before it, which the agent has to take in."""
+MAX_GAP, MAX_LAST_GAP = 0.1, 60.0
+"""Seconds that a chunk at most comes after the event before it, which the agent has to take in; and
+the last answer of a conversation, which the agent may hear of in the middle of other work.
+"""
 MAX_HELD_FACTOR, MAX_HELD_SECONDS = 3, 5.0
 """A chunk is held for so many times as long as it took in the recording, and so many seconds more;
 an agent that has not done the same by then is in another order, and nothing waits any more.
@@ -31,7 +33,7 @@ class OrderCue:
     answered: frozenset[int] = frozenset()
     """Places of those whose answers had ended."""
     gap: float = 0.0
-    """Seconds from the last of these events to the chunk; 0 without any."""
+    """Seconds that the chunk comes after the last of these events; 0 without any."""
     took: float = 0.0
     """Seconds from its own request to the chunk."""
 
@@ -44,6 +46,8 @@ class RecordedOrder:
     """By start time; a place is an index in it."""
     may_lack: Callable[[Exchange], bool]
     """Whether an agent may leave out an exchange, so that nothing waits for it."""
+    is_last: Callable[[Exchange], bool]
+    """Whether an answer ends its conversation."""
     clock: Callable[[], float] = time.monotonic
     _cues: dict[int, tuple[OrderCue, ...]] = field(default_factory=dict)
     _places: dict[int, int] = field(default_factory=dict)
@@ -80,7 +84,7 @@ class RecordedOrder:
             most = MAX_HELD_SECONDS + MAX_HELD_FACTOR * cue.took
             self.is_lost = now - self._began[seq] > most
             return self.is_lost
-        return not cue.gap or now - self._last_event >= min(cue.gap, MAX_GAP)
+        return now - self._last_event >= cue.gap
 
     def _find_cues(self, place: int) -> tuple[OrderCue, ...]:
         """Return the cue of each chunk; () if nothing began before the last one."""
@@ -95,10 +99,13 @@ class RecordedOrder:
         found = [(n, self.exchanges[n]) for n in beside if not self.may_lack(self.exchanges[n])]
         if not found:
             return ()
-        return tuple(_make_cue(own, chunk.at, found) for chunk in own.response.chunks)
+        most = MAX_LAST_GAP if self.is_last(own) else MAX_GAP
+        return tuple(_make_cue(own, chunk.at, found, most) for chunk in own.response.chunks)
 
 
-def _make_cue(own: Exchange, at: float, beside: Sequence[tuple[int, Exchange]]) -> OrderCue:
+def _make_cue(
+    own: Exchange, at: float, beside: Sequence[tuple[int, Exchange]], most: float
+) -> OrderCue:
     asked = {n: each.started for n, each in beside if each.started < at}
     ends = {n: find_answer_end(each) for n, each in beside if n in asked}
     answered = {n: end for n, end in ends.items() if own.started < end < at}
@@ -106,6 +113,6 @@ def _make_cue(own: Exchange, at: float, beside: Sequence[tuple[int, Exchange]]) 
     return OrderCue(
         asked=frozenset(asked),
         answered=frozenset(answered),
-        gap=at - max(times, default=at),
+        gap=min(most, at - max(times, default=at)),
         took=at - own.started,
     )

@@ -26,9 +26,14 @@ class Clock:
         return self.now
 
 
-def order(*exchanges: Exchange, lacks: frozenset[int] = frozenset()) -> tuple[RecordedOrder, Clock]:
+def order(
+    *exchanges: Exchange, lacks: frozenset[int] = frozenset(), last: frozenset[int] = frozenset()
+) -> tuple[RecordedOrder, Clock]:
     clock, placed = Clock(), [replace(each, seq=n) for n, each in enumerate(exchanges)]
-    return RecordedOrder(placed, lambda each: each.seq in lacks, clock), clock
+    made = RecordedOrder(
+        placed, lambda each: each.seq in lacks, lambda each: each.seq in last, clock
+    )
+    return made, clock
 
 
 HELPER, MAIN, LATER = exchange(1, 5.0), exchange(2, 3.0), exchange(4, 4.5)
@@ -68,6 +73,17 @@ def test_a_chunk_waits_for_what_came_before_that_chunk() -> None:
     made.end(1)
     clock.now += 1
     assert made.is_due(0, 1)
+
+
+def test_the_last_answer_of_a_helper_comes_as_long_after_the_other_as_it_did() -> None:
+    made, clock = order(HELPER, MAIN, last=frozenset((0,)))
+    made.begin(0, 0)
+    made.begin(1, 1)
+    made.end(1)
+    clock.now += 1.9
+    assert not made.is_due(0, 0), "its agent was at work for two seconds by then"
+    clock.now += 0.11
+    assert made.is_due(0, 0)
 
 
 def test_an_earlier_answer_comes_first() -> None:
