@@ -24,7 +24,7 @@ class Runs:
         home = self.folder / "home"
         home.mkdir(exist_ok=True)
         env = os.environ | {"HOME": str(home), "STUMBLE_STORE": str(self.folder / ".stumble")}
-        env |= {"SHELLS": shells, "SESSION": id}
+        env |= {"SHELLS": shells, "CHAT_ID": id}
         return run_stumble(arguments, cwd=self.folder, env=env, timeout=100)
 
 

@@ -1,6 +1,6 @@
 """An agent that numbers its parallel shells in the order in which they happen to start.
 
-`SHELLS` is that order, as `ann,bob`; `SESSION` the id that all its requests have.
+`SHELLS` is that order, as `ann,bob`; `CHAT_ID` the id that all its requests have.
 """
 
 import json
@@ -12,7 +12,7 @@ import urllib.request
 def ask(messages: list[dict[str, object]]) -> dict[str, object]:
     """Return the model's next message."""
     body = json.dumps({"model": "m", "messages": messages}).encode()
-    headers = {"content-type": "application/json", "x-session-id": os.environ["SESSION"]}
+    headers = {"content-type": "application/json", "x-session-id": os.environ["CHAT_ID"]}
     with urllib.request.urlopen(urllib.request.Request(sys.argv[1], body, headers)) as answer:
         message: dict[str, object] = json.loads(answer.read())["choices"][0]["message"]
         return message
