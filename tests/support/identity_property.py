@@ -140,7 +140,9 @@ def _is_field_allowed(
         if name == "cookie" and not (was or value):
             return True  # no cookie is in it
         pairs = str(value).split("; ")
-        is_login = name in LOGINS or (name == "cookie" and all(p.lower().startswith("sid=") for p in pairs))
+        is_login = name in LOGINS or (
+            name == "cookie" and all(p.lower().startswith("sid=") for p in pairs)
+        )
         return is_login and not old  # none of its fields was recorded
     if name in LOGINS:
         return bool(was and value)

@@ -10,7 +10,7 @@ import threading
 import time
 import urllib.request
 
-TURNS, WORK_SECONDS = 5, 0.15
+TURNS, WORK_SECONDS = 4, 0.5
 
 
 def ask(messages: list[dict[str, str]]) -> str:

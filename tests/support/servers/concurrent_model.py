@@ -18,7 +18,8 @@ def _call(number: int, name: str, **arguments: object) -> dict[str, object]:
     return {"id": f"call_{number}", "type": "function", "function": function}
 
 
-HELPER_SECONDS = 0.4
+HELPER_SECONDS = 0.75
+"""In the middle of a turn of the agent, so that its place is no chance."""
 
 
 def _answer(messages: list[dict[str, object]]) -> dict[str, object]:
