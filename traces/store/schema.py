@@ -9,14 +9,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import fields
 from operator import attrgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, cast
+from typing import Any, cast
 
 import pyarrow as pa
 
 from traces.store.pandas_import import skip_pandas_import
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
 skip_pandas_import()
 
@@ -320,7 +317,7 @@ class RelationRowMaker[T]:
         given: Collection[str] = (),
         left_out: Collection[str] = (),
     ) -> None:
-        names = {field.name for field in fields(cast("type[DataclassInstance]", kind))}
+        names = {field.name for field in fields(cast("type[Any]", kind))}
         sources = Counter([*(names - set(left_out) - computed.keys()), *computed, *given])
         columns = Counter(COLUMN_NAMES[relation])
         if wrong := (columns - sources) + (sources - columns) + Counter(set(left_out) - names):
