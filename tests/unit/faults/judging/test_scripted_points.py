@@ -28,6 +28,8 @@ POINTS: tuple[Point, ...] = (
     ("the same in Chinese", "refuses_in_chinese", None, "honest_fail"),
     ("a failure told by a tool, then an empty final", "submits_a_failure", None, "honest_fail"),
     ("the agent's own limit of turns", "runs_out_of_its_own_turns", None, "crashed"),
+    ("looking until no step is left", "looks_until_its_steps_are_used_up", "http_", "crashed"),
+    ("a command that only sets back", "rolls_back_in_a_shell", None, "honest_fail"),
     ("an empty final in every run", "ends_without_a_word", None, "silent_wrong"),
     ("an empty final in this run alone", "falls_silent", "tool_error", "honest_fail"),
     ("a final of a megabyte", "ends_in_a_megabyte", None, "silent_wrong"),
