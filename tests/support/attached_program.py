@@ -11,7 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 ATTACH = Path(__file__).resolve().parents[2] / "attach"
-STUMBLE = f"{sys.executable} -P -m stumble"
+# The intake gets no PYTHONPATH of the program, which a checkout that is not installed needs.
+STUMBLE = f"env PYTHONPATH={os.environ.get('PYTHONPATH', '')} {sys.executable} -P -m stumble"
 
 
 class EchoHandler(BaseHTTPRequestHandler):
