@@ -106,10 +106,14 @@ class LivePrefix:
         return seq in self._expected or (seq in self._live and bool(self.renaming))
 
     def response(self, exchange: Exchange) -> Exchange:
-        """Return what the agent gets: the recorded answer, or the live one with recorded ids."""
-        recorded, answer = self._expected.pop(exchange.seq, None), exchange.response
+        """Return what the agent gets: the recorded answer, or the live one with recorded ids.
+
+        A request that got no answer stays expected: `take_expected` returns it.
+        """
+        answer = exchange.response
         if exchange.answered_by != "live" or answer is None:
             return exchange
+        recorded = self._expected.pop(exchange.seq, None)
         if recorded is not None:
             return self._show_recorded(exchange, recorded)
         if exchange.seq in self._live and self.renaming:

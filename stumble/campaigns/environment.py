@@ -65,6 +65,7 @@ def build_own_environment(
         launch=lambda name: launcher,
         labels=labels if recording else replace(labels, task=source.name),
         workspace=workspace,
+        trust=campaign.trust,
     )
 
 

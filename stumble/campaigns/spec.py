@@ -28,6 +28,11 @@
     [hosts]                                          real address of a host
     shop = "127.0.0.1:8901"                          or 127.0.0.1:{port}
 
+    [tls]                                            which servers the runs trust, as in a fork
+    insecure = ["shop"]                              hosts whose certificates are not verified
+    ca = "shop-ca.pem"                               more authorities
+    client_cert = "me.pem"                           a certificate and its key
+
     [practice]                                       tasks of the practice world, each by each model
     tasks = ["refund-1", "reorder-2"]
     models = ["practice/naive", "practice/p=0.7"]
@@ -69,6 +74,7 @@ from stumble.llm.model_choice import ModelChoice
 from stumble.packs.pack_cache import open_packed_files
 from stumble.packs.read_pack import is_pack
 from stumble.packs.tape_patterns import find_tapes, is_tape_name
+from stumble.runs.environment.upstream_trust import NO_MORE_TRUST, UpstreamTrust
 from stumble.runs.environment.worlds import FRESH_COPY_RESET
 from stumble.runs.scenario_runner import MAX_AGENT_STEPS
 from stumble.runs.types import Hosts
@@ -79,7 +85,7 @@ from traces.model import Fault
 
 CAMPAIGN_KEYS = (
     "title name agent models traces persist seeds reps twins shams budget max_cost max_time "
-    "command world effects hosts practice faults pin in_place writable seal"
+    "command world effects hosts tls practice faults pin in_place writable seal"
 )
 DEFAULT_OPERATOR_CODES = [
     "T2",
@@ -154,6 +160,7 @@ class Campaign:
     hosts: Hosts = field(default_factory=dict)
     ported: Mapping[str, str] = field(default_factory=dict)
     """Address by name of the hosts at the port of the run's world."""
+    trust: UpstreamTrust = NO_MORE_TRUST
     pin: bool = False
     in_place: bool = False
     writable: tuple[Path, ...] = ()
@@ -270,6 +277,7 @@ def parse_campaign(said: Mapping[str, object], path: Path) -> Campaign:
             for name in hosts.entries
             if _is_port_template(hosts, name)
         },
+        trust=_read_trust(path, top.get_table("tls")),
         pin=top.get_bool("pin"),
         in_place=top.get_bool("in_place"),
         writable=tuple(_find_writable_path(top, path, text) for text in top.get_texts("writable")),
@@ -297,11 +305,23 @@ def fingerprint_surroundings(campaign: Campaign) -> str:
         *([campaign.state] if campaign.state else []),  # without it the digest is as before
         *([campaign.ledger, *campaign.ledger_key] if campaign.ledger else []),
         *([sorted(campaign.ported.items())] if campaign.ported else []),
+        *([sorted(campaign.trust.insecure)] if campaign.trust.insecure else []),
         *([campaign.agent_options] if campaign.agent_options else []),
         *([sorted(map(str, campaign.writable))] if campaign.writable else []),
         sorted({source.practice.tools for source in campaign.sources if source.practice}),
     ]
     return hashlib.sha256(json.dumps(common).encode()).hexdigest()[:16]
+
+
+def _read_trust(path: Path, tls: TypedTable) -> UpstreamTrust:
+    tls.allow_only("insecure ca client_cert")
+    files = dict[str, Path]()
+    for key in ("ca", "client_cert"):
+        if (text := tls.get_text(key)) is not None:
+            files[key] = _resolve_campaign_path(path, text)
+            if not files[key].is_file():
+                raise tls.make_error(key, f"{text}: no such file")
+    return UpstreamTrust(insecure=frozenset(tls.get_texts("insecure")), **files)
 
 
 def _read_campaign_name(top: TypedTable) -> str:

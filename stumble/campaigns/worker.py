@@ -42,7 +42,7 @@ from stumble.runs.prefix_uses import RecordedUses
 from stumble.runs.record import record_run
 from stumble.runs.replay import run_until_it_follows
 from stumble.runs.session import ReplaySession, open_replay_session
-from stumble.runs.types import Hosts, RecordPlan, RunEnvironment, RunLabels, RunResult
+from stumble.runs.types import RecordPlan, RunEnvironment, RunLabels, RunResult
 from stumble.store.tape_rows import write_run_rows
 from stumble.user_data.paths import new_trajectory_id
 from traces.conversation.derived_steps import DerivedSteps, derive_tape_steps
@@ -281,6 +281,7 @@ class CampaignWorker:
                 workspace=Path.cwd() if is_user_agent else None,
                 snapshot=snapshot_current_folder(self._store) if is_user_agent else None,
                 store=self._store,
+                trust=environment.trust,
             ),
             id=id,
             ca=self._ca,
@@ -296,7 +297,7 @@ class CampaignWorker:
         point = find_fork_point(recording, cell.fault, steps, seed=cell.seed, rep=cell.rep)
         labels = replace(environment.labels, cell=cell.address, controls=cell.controls)
         result = await run_until_it_follows(
-            await self._open_session(recording, environment.hosts),
+            await self._open_session(recording, environment),
             recording,
             self._runs,
             replace(
@@ -342,11 +343,16 @@ class CampaignWorker:
                 self._known.popitem(last=False)
         return self._known[path]
 
-    async def _open_session(self, recording: Tape, hosts: Hosts) -> ReplaySession:
+    async def _open_session(self, recording: Tape, environment: RunEnvironment) -> ReplaySession:
         if self._house is None:
-            served = await self._stack.enter_async_context(serve_recorded_model(recording, hosts))
+            serving = serve_recorded_model(recording, environment.hosts)
+            served = await self._stack.enter_async_context(serving)
             opening = open_replay_session(
-                ca=self._ca, scratch=self._scratch, hosts=served, out=True
+                ca=self._ca,
+                scratch=self._scratch,
+                hosts=served,
+                out=True,
+                trust=environment.trust,
             )
             self._house = await self._stack.enter_async_context(opening)
         return self._house

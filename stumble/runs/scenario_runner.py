@@ -209,6 +209,7 @@ async def record_scenario(
             workspace=workspace,
             snapshot=snapshot,
             store=store,
+            trust=setting.trust,
         ),
         id=id,
         ca=ca,

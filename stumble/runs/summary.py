@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -122,13 +123,23 @@ def _is_broken_exchange(exchange: Exchange) -> bool:
 
 def describe_recording_gaps(tape: Tape) -> Iterator[str]:
     """What a person should know of a recording: unread model traffic, none, errors upstream."""
-    for error, hosts in sorted(_group_upstream_errors(tape).items()):
-        yield (f"{error} ({', '.join(sorted(hosts))}){_suggest_tls_option(error, min(hosts))}")
+    yield from describe_upstream_errors([tape])
     yield from describe_unread_models(x.request for x in tape.exchanges)
     if not tape.exchanges:
         yield f"no traffic at all was seen; does the agent honour HTTPS_PROXY? {CHECK_AGENT_HINT}"
     elif not any(classify_request(x.request) == "model" for x in tape.exchanges):
         yield f"no model traffic was seen; did the agent call a model? {CHECK_AGENT_HINT}"
+
+
+def describe_upstream_errors(tapes: Iterable[Tape]) -> Iterator[str]:
+    """Yield a line for each error of live requests, with the hosts and what may mend it."""
+    found: dict[str, set[str]] = {}
+    for exchange in chain.from_iterable(tape.exchanges for tape in tapes):
+        error, is_live = exchange.error, exchange.answered_by == "live"
+        if error and is_live and exchange.response is None and _is_broken_exchange(exchange):
+            found.setdefault(error, set()).add(urlsplit(exchange.request.url).netloc)
+    for error, hosts in sorted(found.items()):
+        yield f"{error} ({', '.join(sorted(hosts))}){_suggest_tls_option(error, min(hosts))}"
 
 
 def describe_unread_models(requests: Iterable[Request]) -> Iterator[str]:
@@ -154,11 +165,3 @@ def _suggest_tls_option(error: str, authority: str) -> str:
     host = urlsplit(f"//{authority}").hostname
     hint = f": --upstream-ca FILE trusts its CA, --insecure-upstream {host} any certificate"
     return (UNKNOWN_CA_HINT if "issuer" in error else "") + hint
-
-
-def _group_upstream_errors(tape: Tape) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
-    for exchange in tape.exchanges:
-        if _is_broken_exchange(exchange) and exchange.response is None and exchange.error:
-            found.setdefault(exchange.error, set()).add(urlsplit(exchange.request.url).netloc)
-    return found

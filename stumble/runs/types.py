@@ -111,6 +111,7 @@ class RunEnvironment:
     labels: RunLabels
     workspace: RecordedWorkspace | None = None
     """The folder of which each run gets a copy; None runs the agent in place."""
+    trust: UpstreamTrust = NO_MORE_TRUST
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -158,6 +158,7 @@ if TYPE_CHECKING:
 @options.in_place_option
 @options.writable_option
 @options.host_option
+@options.upstream_trust_options
 @click.option(
     "--command", "command", metavar="COMMAND", help="Agent command; default: the recorded one."
 )
@@ -320,6 +321,8 @@ def _load_campaign_table(
 def _options_to_table(said: Mapping[str, object], given: Mapping[str, object]) -> dict[str, object]:
     """Return the given options as a campaign table."""
     plain = ("name", "seeds", "reps", "twins", "max_cost", "max_time", "budget", "command")
+    from stumble.runs.environment.upstream_trust import NO_MORE_TRUST, UpstreamTrust
+
     table = {key: given[key] for key in plain if given[key] is not None}
     if given["in_place"]:
         table["in_place"] = True
@@ -340,6 +343,9 @@ def _options_to_table(said: Mapping[str, object], given: Mapping[str, object]) -
     hosts = given["host_texts"]
     if isinstance(hosts, tuple) and hosts:
         table["hosts"] = options.parse_option_pairs(hosts)
+    assert isinstance(trust := given["trust"], UpstreamTrust)
+    if trust != NO_MORE_TRUST:
+        table["tls"] = trust.to_table()
     return table | _fault_options_to_table(said, given) | to_seal_table(said, given)
 
 

@@ -317,10 +317,12 @@ class _Forks:
     def _report(self, design: "ForkPlan", forked: "ForkResult") -> int:
         """Print warnings and the judged fork, or keep it as data; return the exit code."""
         from stumble.runs.fork_report import judge_fork
-        from stumble.runs.summary import collect_run_warnings
+        from stumble.runs.summary import collect_run_warnings, describe_upstream_errors
+        from traces.tape import read_tape
 
         for why in (
             *collect_run_warnings(forked.runs),
+            *describe_upstream_errors(read_tape(x.path) for x in forked.runs if x.diverged),
             *match_options.describe_unused_rules(self.idle, forked.runs),
         ):
             print_warning(why)

@@ -19,6 +19,7 @@ from traces.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from scenarios.scenario import Scenario
+    from stumble.runs.environment.upstream_trust import UpstreamTrust
     from stumble.runs.environment.worlds import WorldCommands
     from stumble.runs.fork_report import ForkReport
     from stumble.runs.launcher import ColdLauncher
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 @options.world_options
 @options.in_place_option
 @options.host_option
+@options.upstream_trust_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def run(
     name: str,
@@ -57,6 +59,7 @@ def run(
     world_commands: "WorldCommands",
     in_place: bool,
     host_texts: tuple[str, ...],
+    trust: "UpstreamTrust",
     as_json: bool,
 ) -> None:
     """Run a scenario: record the agent once, inject the scenario's fault (or --fault), judge.
@@ -140,6 +143,7 @@ def run(
         world=world_commands.with_defaults_from(own),
         in_place=in_place,
         hosts=options.parse_host_options(host_texts),
+        trust=trust,
     )
     try:
         report = event_loop.run_event_loop(_run_scenario(plan, recording))
@@ -191,6 +195,7 @@ class _ScenarioPlan:
     world: "WorldCommands"
     in_place: bool
     hosts: "Hosts"
+    trust: "UpstreamTrust"
 
     @property
     def scenario(self) -> "Scenario":
@@ -259,7 +264,11 @@ async def _run_scenario(plan: _ScenarioPlan, recording: "Tape | None") -> "ForkR
                 workspace=workspace,
             )
             async with open_replay_session(
-                ca=ca, scratch=folder, hosts=environment.hosts, out=True
+                ca=ca,
+                scratch=folder,
+                hosts=environment.hosts,
+                out=True,
+                trust=environment.trust,
             ) as session:
                 return await fork_scenario(
                     design,
@@ -300,6 +309,7 @@ async def _open_environment(plan: _ScenarioPlan, folder: Path) -> AsyncIterator[
                     plan.make_launcher(name), stage, benchmark
                 ),
                 labels=plan.labels,
+                trust=plan.trust,
             )
     else:
         answer = scenario.answer if plan.world.reset == scenario.reset else None
@@ -308,4 +318,5 @@ async def _open_environment(plan: _ScenarioPlan, folder: Path) -> AsyncIterator[
             world=plan.world.make_world(answer, has_fresh_copy=not plan.in_place),
             launch=plan.make_launcher,
             labels=plan.labels,
+            trust=plan.trust,
         )

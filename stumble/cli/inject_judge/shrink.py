@@ -16,6 +16,7 @@ from traces.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from scenarios.world import World
+    from stumble.runs.environment.upstream_trust import UpstreamTrust
     from stumble.runs.environment.workspaces import RecordedWorkspace
     from stumble.runs.environment.worlds import WorldCommands
     from stumble.runs.fork import ForkPoint, ForkRun
@@ -65,6 +66,7 @@ SHRINK_STOP_SECONDS = 5.0
 @options.world_options
 @options.workspace_options
 @options.host_option
+@options.upstream_trust_options
 @options.budget_option(600.0)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @options.agent_command
@@ -78,6 +80,7 @@ def shrink(
     world_commands: "WorldCommands",
     workspace_choice: "WorkspaceChoice",
     host_texts: tuple[str, ...],
+    trust: "UpstreamTrust",
     budget: float,
     as_json: bool,
     command: tuple[str, ...],
@@ -130,6 +133,7 @@ def shrink(
         world=world,
         workspace=isolation_plan.workspace,
         hosts=options.parse_host_options(host_texts),
+        trust=trust,
         command=command,
         budget=budget,
         seed=faulted_run.trajectory.seed or 0,
@@ -175,6 +179,7 @@ class _FaultSetForker:
     world: "World"
     workspace: "RecordedWorkspace | None"
     hosts: "Hosts"
+    trust: "UpstreamTrust"
     command: tuple[str, ...]
     budget: float
     seed: int
@@ -194,7 +199,8 @@ class _FaultSetForker:
         """Open the replay session that all forks run in."""
         from stumble.runs.session import open_recorded_session
 
-        async with open_recorded_session(self.recording, self.hosts) as self.session:
+        opening = open_recorded_session(self.recording, self.hosts, trust=self.trust)
+        async with opening as self.session:
             yield
 
     async def find_smallest(self, faults: "Faults", shrinking: "FaultShrinker") -> "Faults | None":

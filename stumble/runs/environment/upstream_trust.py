@@ -44,5 +44,13 @@ class UpstreamTrust:
             client_cert=self.client_cert,
         )
 
+    def to_table(self) -> dict[str, list[str] | str]:
+        """Return the table `[tls]` of a campaign."""
+        files = {"ca": self.ca, "client_cert": self.client_cert}
+        table: dict[str, list[str] | str] = {
+            name: str(path.absolute()) for name, path in files.items() if path is not None
+        }
+        return table | ({"insecure": sorted(self.insecure)} if self.insecure else {})
+
 
 NO_MORE_TRUST = UpstreamTrust()

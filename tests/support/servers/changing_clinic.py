@@ -7,6 +7,7 @@ how many there were. `POST /reset` makes it empty, `GET /state` shows what was b
 import itertools
 import json
 import random
+import ssl
 import threading
 import uuid
 from collections.abc import Iterator
@@ -104,7 +105,7 @@ def _complete_chat(kind: ClinicKind, body: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def serve_clinic(kind: ClinicKind) -> Iterator[str]:
+def serve_clinic(kind: ClinicKind, tls: ssl.SSLContext | None = None) -> Iterator[str]:
     """Serve a clinic and its model for the block; yield the base URL."""
     clinic = Clinic(kind)
 
@@ -136,10 +137,13 @@ def serve_clinic(kind: ClinicKind) -> Iterator[str]:
             self.wfile.write(body)
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}"
+        host = "https://localhost" if tls else "http://127.0.0.1"
+        yield f"{host}:{server.server_port}"
     finally:
         server.shutdown()
         server.server_close()
