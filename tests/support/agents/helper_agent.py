@@ -1,7 +1,8 @@
-"""An agent with a helper beside it, of whose end it hears with the next result of its own tools.
+"""An agent with helpers beside it, of whose ends it hears with the next result of its own tools.
 
-It asks the model in each turn, works for a while, and sends what it has: its result, and the words
-of the helper as soon as these are there.
+`helper_agent.py URL SECONDS...` has a helper for each number of seconds, for which its model works.
+The agent asks the model in each turn, works for a while, and sends what it has: its result, and the
+words of each helper as soon as these are there.
 """
 
 import json
@@ -25,18 +26,25 @@ def ask(messages: list[dict[str, str]]) -> str:
 def main() -> None:
     """Work through the turns, and print when the helper was heard of."""
     heard = list[str]()
-    helper = threading.Thread(target=lambda: heard.append(ask([_user("helper")])))
-    helper.start()
+
+    def help_beside(seconds: str) -> None:
+        heard.append(ask([_user(f"helper {seconds}")]))
+
+    helpers = [threading.Thread(target=help_beside, args=[each]) for each in sys.argv[2:]]
+    for helper in helpers:
+        helper.start()
     messages = [_user("main")]
     for turn in range(TURNS):
         messages.append({"role": "assistant", "content": ask(messages)})
         time.sleep(WORK_SECONDS)
         words = f"result {turn}"
-        if heard:
-            words += f", and the helper says {heard.pop()}"
-            sys.stdout.write(f"heard in turn {turn}\n")
+        while heard:
+            told = heard.pop(0)
+            words += f", and a helper says {told}"
+            sys.stdout.write(f"heard {told} in turn {turn}\n")
         messages.append(_user(words))
-    helper.join()
+    for helper in helpers:
+        helper.join()
 
 
 def _user(text: str) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Models of agents whose parts run beside each other.
 
 One requests two shells at once, reads one of them by its number, and ends. One takes its time for a
-helper, and none for the agent that has it.
+helper, which its message names, and none for the agent that has it.
 """
 
 import json
@@ -18,14 +18,11 @@ def _call(number: int, name: str, **arguments: object) -> dict[str, object]:
     return {"id": f"call_{number}", "type": "function", "function": function}
 
 
-HELPER_SECONDS = 0.75
-"""In the middle of a turn of the agent, so that its place is no chance."""
-
-
 def _answer(messages: list[dict[str, object]]) -> dict[str, object]:
-    if messages[0]["content"] in ("main", "helper"):
-        time.sleep(HELPER_SECONDS if messages[0]["content"] == "helper" else 0)
-        return {"role": "assistant", "content": f"words {len(messages)}"}
+    task, _, seconds = str(messages[0]["content"]).partition(" ")
+    if task in ("main", "helper"):
+        time.sleep(float(seconds or 0))
+        return {"role": "assistant", "content": f"words {seconds or len(messages)}"}
     results = [str(each["content"]) for each in messages if each["role"] == "tool"]
     if not results:
         calls = [_call(0, "run", command="ann"), _call(1, "run", command="bob")]
