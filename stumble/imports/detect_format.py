@@ -23,8 +23,8 @@ class TrafficFormat:
 
 LARGEST_CASSETTE = 32 << 20
 """Most bytes of a cassette; parsing and writing takes about seven times as much memory."""
-_YAML = re.compile(rb"(?m)^(interactions|requests):")
-_JSON = re.compile(rb'[{,]\s*"(interactions|requests)"\s*:\s*\[')
+_YAML = re.compile(rb"(?m)^(interactions|requests|http_interactions):")
+_JSON = re.compile(rb'[{,]\s*"(interactions|requests|http_interactions)"\s*:\s*\[')
 
 
 def _is_cassette(start: bytes) -> bool:

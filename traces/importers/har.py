@@ -9,7 +9,6 @@ entry by entry, so it may have any size and may be truncated.
 """
 
 import base64
-import binascii
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -48,6 +47,7 @@ NAME = "HAR (JSON with log and entries)"
 LIMIT = 32 << 20
 """Maximum bytes of one entry; a larger one is skipped with a remark."""
 
+_HEX = compile_lazily("([0-9a-f]{2})*")
 _CHARSET = compile_lazily(r"charset=[\"']?([\w.:-]+)")
 
 type Table = Mapping[str, object]
@@ -258,7 +258,7 @@ def _read_har_response(
     recorded, exchange_field = entry.get("response") or {}, entry.get("_exchange") or {}
     why = exchange_field.get("error") or recorded.get("_error")
     error = None if why is None else normalize_traffic_error(str(why))
-    status = recorded.get("status")
+    status = _read_har_status(recorded.get("status"))
     if not isinstance(status, int) or status <= 0:
         return None, error
     began, end = _read_answer_times(entry, started)
@@ -274,9 +274,7 @@ def _read_har_response(
         _read_har_content(content, headers) if isinstance(content, dict) else (b"", False)
     )
     no_body = is_bodiless(request, status)
-    if (
-        is_decoded and no_body and not exchange_field
-    ):  # browsers list the cached body; a 304 has none
+    if no_body and not exchange_field:  # browsers list the cached body; a 304 has none
         body = b""
     if not exchange_field:
         headers = fit_headers_to_body(headers, body, read=is_decoded, empty=no_body)
@@ -310,8 +308,9 @@ def _read_har_content(said: Table, headers: Headers) -> tuple[bytes, bool]:
     text = said.get("text")
     if not isinstance(text, str) or not text:
         return b"", False
-    if said.get("encoding") == "base64":
-        return _decode_base64_body(text), True
+    if said.get("encoding") == "base64" and (data := _decode_labelled_text(text)) is not None:
+        # Browsers have decompressed it, others have not: then its header still fits.
+        return data, find_header(headers, "content-encoding") is None
     charset = _CHARSET.search(find_header(headers, "content-type") or "")
     try:
         return text.encode(charset[1] if charset else "utf-8"), True
@@ -319,10 +318,34 @@ def _read_har_content(said: Table, headers: Headers) -> tuple[bytes, bool]:
         return text.encode("utf-8", "surrogatepass"), True
 
 
+def _decode_labelled_text(text: str) -> bytes | None:
+    """Return a text that is labelled base64 as its bytes; None if it is something else.
+
+    Polly writes the chunks of a body as a list of such texts; older versions write them in
+    hexadecimal.
+    """
+    try:
+        return _decode_base64_body(text)
+    except ValueError:
+        pass
+    try:
+        chunks = orjson.loads(text)
+        if isinstance(chunks, list) and all(isinstance(each, str) for each in chunks):
+            is_hex = all(_HEX.fullmatch(each) for each in chunks)
+            return b"".join(bytes.fromhex(c) if is_hex else _decode_base64_body(c) for c in chunks)
+    except ValueError:
+        pass
+    return None
+
+
+def _read_har_status(value: object) -> object:
+    return int(value) if isinstance(value, str) and value.isdecimal() else value
+
+
 def _decode_base64_body(said: object) -> bytes:
     try:
         return base64.b64decode(str(said), validate=True)
-    except binascii.Error as error:
+    except ValueError as error:
         raise ValueError(f"a body that is no base64: {error}") from None
 
 

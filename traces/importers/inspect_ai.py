@@ -1,14 +1,15 @@
 """Import Inspect logs, `.eval` (a zip of JSON) and `.json`, of log versions 2 and 3.
 
 A sample is a run, its epoch the trial, its `messages` the conversation; texts that are
-`attachment://...` are looked up. Its first score is the reward: C is 1, I is 0, P (partial) is 0.5,
-N (no answer) is 0; a number other than 0 and 1 leaves `passed` unknown. A log that was not finished
+`attachment://...` are looked up. Its score is the reward: C is 1, I is 0, P (partial) is 0.5, N (no
+answer) is 0; a number other than 0 and 1 leaves `passed` unknown. Of several scorers those that
+give a verdict count, and `passed` is unknown if these disagree. A log that was not finished
 has samples without a header. The library that writes these logs is not required.
 """
 
+import math
 import zipfile
-from collections.abc import Iterable, Iterator
-from datetime import datetime
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -16,6 +17,13 @@ import orjson
 
 from traces.dialects.media_parts import list_media
 from traces.dialects.types import HostedCall
+from traces.importers.inspect_events import (
+    find_call_seconds,
+    list_agent_requests,
+    parse_inspect_time,
+    sum_model_usage,
+    sum_token_counts,
+)
 from traces.importers.shared.conversation import (
     ConversationCall,
     ConversationMessage,
@@ -100,57 +108,30 @@ def _read_sample(header: Table, document: object, notes: ImportNotes) -> Importe
     if isinstance(document, ValueError):
         raise document
     sample, run = to_object(document), to_object(header.get("eval"))
-    reward, scorer = _read_first_score(to_object(sample.get("scores")))
+    reward, scorer = _read_score(to_object(sample.get("scores")), notes)
     facts = {
-        "agent": run.get("solver") or "inspect",
+        "agent": run.get("solver") or _find_last_solver(header) or "inspect",
         "model": run.get("model"),
         "scenario": run.get("task"),
         "task": str(sample.get("id")),
         "trial": sample.get("epoch"),
-        "recorded_at": _parse_inspect_time(sample.get("started_at") or run.get("created")),
+        "recorded_at": parse_inspect_time(sample.get("started_at") or run.get("created")),
         "passed": None if reward not in (0.0, 1.0) else reward == 1.0,
         "reward": reward,
         "ended": _read_sample_ending(header, sample),
         "seconds": sample.get("total_time"),
         "verifier": scorer,
-        **_sum_model_usage(to_object(sample.get("model_usage"))),
+        **_sum_agent_usage(sample, run.get("model"), notes),
     }
     messages = tuple(_read_inspect_messages(sample, str(run.get("model") or ""), notes))
     return ImportedConversation(
         source="inspect",
         messages=messages,
         facts=facts,
-        key=[run.get("eval_id") or run.get("run_id"), sample.get("id"), sample.get("epoch")],
+        # A retried evaluation takes over the finished samples of the first, with their uuid.
+        key=sample.get("uuid")
+        or [run.get("eval_id") or run.get("run_id"), sample.get("id"), sample.get("epoch")],
     )
-
-
-def _sum_model_usage(usage_by_model: Table) -> dict[str, object]:
-    """Return the totals of a sample, over all models."""
-    counts = [to_object(each) for each in usage_by_model.values()]
-    cached = _add_counts(each.get("input_tokens_cache_read") for each in counts)
-    prompt = _add_counts(
-        _sum_token_counts(
-            each.get("input_tokens"),
-            each.get("input_tokens_cache_read"),
-            each.get("input_tokens_cache_write"),
-        )
-        for each in counts
-    )
-    completion = _add_counts(each.get("output_tokens") for each in counts)
-    costs = [cost for each in counts if isinstance(cost := each.get("total_cost"), int | float)]
-    return {
-        "prompt_tokens": prompt,
-        "cached_tokens": cached,
-        "completion_tokens": completion,
-        "reasoning_tokens": _add_counts(each.get("reasoning_tokens") for each in counts),
-        "tokens": None if prompt is None else prompt + (completion or 0),
-        "cost_usd": sum(costs) if costs and len(costs) == len(counts) else None,
-    }
-
-
-def _add_counts(counts: Iterable[object]) -> int | None:
-    known = [each for each in counts if isinstance(each, int)]
-    return sum(known) if known else None
 
 
 def _read_sample_ending(header: Table, sample: Table) -> str | None:
@@ -161,21 +142,55 @@ def _read_sample_ending(header: Table, sample: Table) -> str | None:
     return "final" if sample.get("scores") or header.get("status") == "success" else None
 
 
-def _read_first_score(scores: Table) -> tuple[float | None, str | None]:
-    for scorer, each in scores.items():
-        value = to_object(each).get("value")
-        if isinstance(value, str) and value in _LETTERS:
-            return _LETTERS[value], scorer
-        if isinstance(value, int | float):
-            return float(value), scorer
-    return None, None
+def _find_last_solver(header: Table) -> str | None:
+    """Return the last step of the plan, which ends the conversation."""
+    steps = to_objects(to_object(header.get("plan")).get("steps"))
+    return str(steps[-1]["solver"]) if steps and steps[-1].get("solver") else None
+
+
+def _sum_agent_usage(sample: Table, model: object, notes: ImportNotes) -> dict[str, object]:
+    """Return the tokens of the agent: of its requests, else of all of its model."""
+    requests = [to_object(each.get("output")) for each in list_agent_requests(sample)]
+    usages = [usage for each in requests if (usage := to_object(each.get("usage")))]
+    by_model = to_object(sample.get("model_usage"))
+    if usages:
+        counted = sum(each.get("event") == "model" for each in to_objects(sample.get("events")))
+        for _ in range(counted - len(requests)):
+            notes.skip("requests to models that are not the agent's, as graders")
+        return sum_model_usage(usages)
+    if len(by_model) > 1 and model in by_model:
+        notes.skip("tokens of models that are not the agent's, as graders")
+        by_model = {str(model): by_model[str(model)]}
+    return sum_model_usage([to_object(each) for each in by_model.values()])
+
+
+def _read_score(scores: Table, notes: ImportNotes) -> tuple[float | None, str | None]:
+    """Return the reward and its scorers; (None, them) if those that give a verdict disagree."""
+    values = {scorer: _read_score_value(each) for scorer, each in scores.items()}
+    known = {scorer: value for scorer, value in values.items() if value is not None}
+    verdicts = {scorer: value for scorer, value in known.items() if value in (0.0, 1.0)}
+    if not verdicts:
+        return next(((value, scorer) for scorer, value in known.items()), (None, None))
+    scorers = "+".join(verdicts)
+    if len(set(verdicts.values())) > 1:
+        text = ", ".join(f"{scorer} {value:g}" for scorer, value in sorted(verdicts.items()))
+        notes.skip(f"verdicts on which scorers disagree ({text})")
+        return None, scorers
+    return next(iter(verdicts.values())), scorers
+
+
+def _read_score_value(score: object) -> float | None:
+    value = to_object(score).get("value")
+    if isinstance(value, str):
+        return _LETTERS.get(value)
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 
 def _read_inspect_messages(
     sample: Table, model: str, notes: ImportNotes
 ) -> Iterator[ConversationMessage]:
     attachments = to_object(sample.get("attachments"))
-    answers = _read_answers_by_text(sample)
+    answers, seconds = _read_answers_by_text(sample), find_call_seconds(sample)
     for each in require_objects(sample.get("messages", []), "messages"):
         role = str(each.get("role"))
         text = _join_inspect_text(each.get("content"), attachments)
@@ -183,7 +198,13 @@ def _read_inspect_messages(
             error = to_object(each.get("error"))
             text = text or str(error.get("message") or "")
             call_id = str(each.get("tool_call_id") or "")
-            yield ConversationMessage(role="tool", text=text, call_id=call_id, is_error=bool(error))
+            yield ConversationMessage(
+                role="tool",
+                text=text,
+                call_id=call_id,
+                is_error=bool(error),
+                seconds=seconds.get(call_id),
+            )
         elif role == "assistant":
             calls = each.get("tool_calls")
             parsed_calls = (
@@ -224,16 +245,13 @@ def _read_hosted_calls(content: object) -> Iterator[HostedCall]:
 def _read_answers_by_text(sample: Table) -> dict[str, list[Table]]:
     """Return the model's responses, in order, by their text, if the log has model events."""
     answers: dict[str, list[Table]] = {}
-    attachments, events = to_object(sample.get("attachments")), sample.get("events")
-    for each in events if isinstance(events, list) else ():
-        output = to_object(to_object(each).get("output"))
-        choices = output.get("choices")
-        if each.get("event") == "model" and isinstance(choices, list) and choices:
-            text = _join_inspect_text(
-                to_object(to_object(choices[0]).get("message")).get("content"),
-                attachments,
-            )
-            answers.setdefault(text, []).append(output)
+    attachments = to_object(sample.get("attachments"))
+    for each in list_agent_requests(sample):
+        output = to_object(each.get("output"))
+        choices = to_objects(output.get("choices"))
+        if choices:
+            content = to_object(choices[0].get("message")).get("content")
+            answers.setdefault(_join_inspect_text(content, attachments), []).append(output)
     return answers
 
 
@@ -242,19 +260,13 @@ def _read_usage(usage: Table) -> dict[str, object]:
         return {}
     cached = usage.get("input_tokens_cache_read")
     return {
-        "prompt_tokens": _sum_token_counts(
+        "prompt_tokens": sum_token_counts(
             usage.get("input_tokens"), cached, usage.get("input_tokens_cache_write")
         ),
         "cached_tokens": cached,
         "completion_tokens": usage.get("output_tokens"),
         "reasoning_tokens": usage.get("reasoning_tokens"),
     }
-
-
-def _sum_token_counts(first: object, *more: object) -> int | None:
-    if not isinstance(first, int):
-        return None
-    return first + sum(each for each in more if isinstance(each, int))
 
 
 def _read_inspect_call(call: object, attached: Table) -> ConversationCall:
@@ -281,10 +293,3 @@ def _join_inspect_text(content: object, attached: Table) -> str:
 def _resolve_attachment(text: str, attached: Table) -> str:
     name = text.removeprefix(_ATTACHED)
     return str(attached.get(name, text)) if name != text else text
-
-
-def _parse_inspect_time(said: object) -> float | None:
-    try:
-        return datetime.fromisoformat(said).timestamp() if isinstance(said, str) else None
-    except ValueError:
-        return None

@@ -43,7 +43,9 @@ def read_runs(path: Path) -> Iterator[RawRun]:
     traces = group_by_trace(_read_spans(path, refused))
     yield from refused
     found = {id: spans for id, spans in traces.items() if any(map(has_agent_content, spans))}
-    if traces and not found:
+    if not traces:
+        raise ValueError("no span is in it")
+    if not found:
         raise ValueError(
             f"none of its {len(traces):,} traces has a model request or a tool call with content"
         )

@@ -1,9 +1,12 @@
-"""Import vcrpy cassettes, in the four layouts in use, as exchanges.
+"""Import cassettes of vcrpy, go-vcr and Ruby's VCR, in the layouts in use, as exchanges.
 
 1  `interactions` of request and response; `body` is a text, bytes, or a map with `string`
 2  the same with `parsed_body`: the JSON value instead of the body (pydantic-ai)
 3  `requests` and `responses`, two lists of one length (langchain)
 4  `interactions` with kind, direction and data: the messages of one WebSocket
+5  vcrpy before version 6, of httpx: `content` and `status_code` in the response
+6  go-vcr: `url`, the number of the status in `code`
+7  Ruby's VCR: `http_interactions`
 
 A cassette has no times and no connections. Its bodies are rarely those of the wire: JSON is
 serialized again in the compact form of the SDKs, and header fields that no longer fit the body are
@@ -80,7 +83,7 @@ def _split_cassette(document: object) -> tuple[list[tuple[object, object]], list
     requests, responses = table.get("requests"), table.get("responses")
     if isinstance(requests, list) and isinstance(responses, list):
         return list(zip_longest(requests, responses)), []
-    interactions = table.get("interactions")
+    interactions = table.get("interactions", table.get("http_interactions"))
     if not isinstance(interactions, list):
         raise ValueError("no list of interactions, nor of requests and responses")
     rows: list[Table] = [row if isinstance(row, dict) else {} for row in interactions]
@@ -117,8 +120,8 @@ def _read_vcr_exchange(seq: int, asked: Table, answered: object) -> Exchange:
     body, as_text = _read_vcr_body(asked, "request")
     response = _read_vcr_response(answered, at, asked.get("method") == "HEAD")
     request = Request(
-        method=str(asked.get("method") or "GET"),
-        url=_restore_vcr_url(asked.get("uri"), response),
+        method=str(asked.get("method") or "GET").upper(),
+        url=_restore_vcr_url(asked.get("uri") or asked.get("url"), response),
         headers=fit_headers_to_body(_read_vcr_headers(asked), body, read=as_text),
         body=body,
     )
@@ -129,20 +132,31 @@ def _read_vcr_response(said: object, at: float, head: bool) -> Response | None:
     if not isinstance(said, dict):
         return None
     body, as_text = _read_vcr_body(said, "response")
-    status = said.get("status")
-    status_line = status if isinstance(status, dict) else {"code": status}
-    code = status_line.get("code")
-    if not isinstance(code, int):
-        raise ValueError(f"its response has no status but {code!r}")
+    code, reason = _read_vcr_status(said)
     no_body = not body and is_bodiless(Request(method="HEAD" if head else "GET", url=""), code)
     return Response(
         status=code,
         headers=fit_headers_to_body(_read_vcr_headers(said), body, read=as_text, empty=no_body),
         chunks=(Chunk(at=at, data=body),) if body else (),
-        reason=str(status_line.get("message") or ""),
+        reason=reason,
         at=at,
         ended=at,
     )
+
+
+def _read_vcr_status(said: Table) -> tuple[int, str]:
+    """Return the number and the reason; go-vcr has a status line in `status`."""
+    status, reason = said.get("status"), None
+    code = said.get("code", said.get("status_code"))
+    if isinstance(status, dict):
+        reason, code = status.get("message"), status.get("code")
+    elif code is None:
+        code = status
+    else:
+        reason = str(status or "").removeprefix(f"{code} ")
+    if not isinstance(code, int):
+        raise ValueError(f"its response has no status but {code!r}")
+    return code, str(reason or "")
 
 
 def _read_vcr_headers(said: object) -> Headers:
@@ -154,7 +168,7 @@ def _read_vcr_body(said: Table, whose: str) -> tuple[bytes, bool]:
     """Return the body, and whether the cassette has it as text, and so without content encoding."""
     if said.get("body") is None and "parsed_body" in said:
         return _dump_parsed_body(said["parsed_body"], whose), True
-    body = said.get("body")
+    body = said.get("body", said.get("content"))
     if isinstance(body, dict):
         if isinstance(packed := body.get("base64_string"), str | bytes):
             try:
@@ -193,7 +207,7 @@ def _explain_missing_bodies(asked: Table, answered: object) -> str | None:
     missing = [
         whose
         for whose, side in (("request", asked), ("response", answered))
-        if isinstance(side, dict) and not {"body", "parsed_body"} & side.keys()
+        if isinstance(side, dict) and not {"body", "parsed_body", "content"} & side.keys()
     ]
     return f"the body of its {' and '.join(missing)} was not kept" if missing else None
 

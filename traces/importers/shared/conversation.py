@@ -56,6 +56,8 @@ class ConversationMessage:
     call_id: str | None = None
     """The id of the call, in a tool message."""
     is_error: bool | None = None
+    seconds: float | None = None
+    """How long the call took, in a tool message."""
     usage: Mapping[str, object] = field(default_factory=dict)
     """Columns of the relation `usage` for this response, if the file has them."""
     finish: str | None = None
@@ -266,6 +268,7 @@ def _to_call_row(
         "call_id": asked.id,
         "tool": asked.tool,
         "is_error": said.is_error if said else None,
+        "duration": said.seconds if said else None,
         "read_only": asked.read_only,
         "position": place,
     }

@@ -40,6 +40,13 @@ class Span:
     is_log_record: bool = False
     """Whether it is no span but a log record, the only event in it, of the span with its id."""
 
+    @property
+    def seconds(self) -> float | None:
+        """How long it lasted; None if it has not ended, or ended before it began."""
+        if self.start is None or self.end is None or self.end < self.start:
+            return None
+        return self.end - self.start
+
 
 def find_spans(document: object, depth: int = 0) -> Iterator[Span]:
     """Yield the spans anywhere in a document, in their order."""
@@ -60,23 +67,23 @@ def find_spans(document: object, depth: int = 0) -> Iterator[Span]:
 def to_span(said: Table) -> Span | None:
     """Return an object as a span; None if it is none."""
     context = to_object(said.get("context") or said.get("span_context"))
-    trace = _first(said, "trace_id", "traceId", "context.trace_id") or _first(
-        context, "trace_id", "traceId"
-    )
-    id = _first(said, "span_id", "spanId", "context.span_id") or _first(
-        context, "span_id", "spanId"
-    )
-    if isinstance(trace, str) and isinstance(id, str) and _LOG_FIELDS & said.keys():
+    trace = _find_id(said, context, "trace_id", "traceId", digits=32)
+    id = _find_id(said, context, "span_id", "spanId", digits=16)
+    if trace is None or id is None:
+        return None
+    if _LOG_FIELDS & said.keys():
         event = _read_log_record(said)
         return Span(trace_id=trace, span_id=id, events=(event,), is_log_record=True)
     is_span = {"name", "span_name", "attributes", "start_time", "startTimeUnixNano"} & said.keys()
-    if not isinstance(trace, str) or not isinstance(id, str) or not is_span:
+    if not is_span:
         return None
-    parent = _first(said, "parent_id", "parentSpanId", "parent_span_id", "parentId")
+    parent = _first(said, "parent_id", "parentSpanId", "parent_span_id", "parentId", "parent")
+    if isinstance(parent, dict):
+        parent = _first(parent, "span_id", "spanId")
     return Span(
-        trace_id=trace.removeprefix("0x"),
-        span_id=id.removeprefix("0x"),
-        parent_id=parent.removeprefix("0x") if isinstance(parent, str) and parent else None,
+        trace_id=trace,
+        span_id=id,
+        parent_id=_to_hex(parent, 16),
         name=str(_first(said, "name", "span_name") or ""),
         start=parse_span_time(
             _first(said, "start_time", "startTimeUnixNano", "start_timestamp", "startTime", "start")
@@ -88,6 +95,26 @@ def to_span(said: Table) -> Span | None:
         attributes=_read_attributes(said),
         events=tuple(_read_events(said)),
     )
+
+
+def _find_id(said: Table, context: Table, *names: str, digits: int) -> str | None:
+    own = _first(said, *names, f"context.{names[0]}")
+    return _to_hex(_first(context, *names) if own is None else own, digits)
+
+
+def _to_hex(id: object, digits: int) -> str | None:
+    """Return an id as its text; SDKs hold it as an integer, and dumps of their objects have that.
+
+    JSON's readers make a float of an integer of 128 bits: its 53 bits still tell random ids apart.
+    0 is no id, by the specification of OpenTelemetry.
+    """
+    if isinstance(id, str):
+        text = id.removeprefix("0x")
+    elif isinstance(id, int | float) and not isinstance(id, bool) and 0 < id < 2.0**128:
+        text = f"{int(id):0{digits}x}"
+    else:
+        return None
+    return text if text.strip("0") else None
 
 
 def _read_log_record(said: Table) -> tuple[str, Table]:

@@ -6,6 +6,7 @@ import orjson
 
 from traces.importers.shared.conversation import ConversationCall
 from traces.importers.shared.json_values import to_json_text, to_object
+from traces.importers.spans.plain_messages import parse_json_text
 from traces.importers.spans.span_files import Span, Table
 from traces.lazy_dataclass import dataclass
 
@@ -38,7 +39,9 @@ class ToolSpan:
     call: ConversationCall
     result: str | None
     failed: bool | None
+    """None if the span has not ended."""
     start: float | None
+    seconds: float | None
 
 
 def is_tool_span(span: Span) -> bool:
@@ -54,7 +57,12 @@ def is_tool_span(span: Span) -> bool:
 
 
 def read_tool_span(span: Span) -> ToolSpan:
-    """Return the call of a tool's span."""
+    """Return the call of a tool's span.
+
+    A span that ended without an error is a success: OpenTelemetry's conventions leave the status of
+    a success unset, and have instrumentations set that of a failure. A result of MCP has a flag of
+    its own for a failure that its span does not count as one.
+    """
     known = span.attributes | _read_event_values(span)
     result = _first(known, _RESULTS)
     arguments = _first(known, _ARGUMENTS)
@@ -66,9 +74,17 @@ def read_tool_span(span: Span) -> ToolSpan:
             arguments=to_json_text(arguments),
         ),
         result=None if result is None else to_json_text(result),
-        failed=span.failed or None,
+        failed=_has_failed(span, result),
         start=span.start,
+        seconds=span.seconds,
     )
+
+
+def _has_failed(span: Span, result: object) -> bool | None:
+    value = parse_json_text(result) if isinstance(result, str) else result
+    if span.failed or to_object(value).get("isError") is True:
+        return True
+    return None if span.end is None else False
 
 
 def _read_event_values(span: Span) -> Table:

@@ -47,6 +47,16 @@ _FINISHES = (
     "ai.response.finishReason",
 )
 _REQUESTS = ("chat", "generate_content", "text_completion", "completion")
+_OTHER_OPERATIONS = (
+    "create_agent",
+    "embeddings",
+    "execute_tool",
+    "invoke_agent",
+    "invoke_workflow",
+    "rerank",
+    "retrieval",
+)
+"""Operations of the GenAI conventions that are no request to a model for its words."""
 _COUNTS = {
     "prompt_tokens": (
         "gen_ai.usage.input_tokens",
@@ -85,6 +95,11 @@ _COUNTS = {
     ),
 }
 
+_OWN_MODEL_OR_TOKENS = (
+    "gen_ai.request.model",
+    *_COUNTS["prompt_tokens"],
+    *_COUNTS["completion_tokens"],
+)
 
 Timed = list[tuple[float | None, ConversationMessage]]
 """Messages with the time at which their request began."""
@@ -99,16 +114,23 @@ class _Lane:
 
 
 def is_model_request(span: Span) -> bool:
-    """Whether a span is a request to a model."""
+    """Whether a span is a request to a model.
+
+    Instrumentations name operations of their own (`call_llm`): then a span that has the model that
+    it asked, or tokens, is one, unless its convention says what else it is.
+    """
     known = span.attributes
-    if known.get("gen_ai.operation.name") in _REQUESTS or "llm.request.type" in known:
+    name = known.get("gen_ai.operation.name")
+    if name in _REQUESTS or "llm.request.type" in known:
         return known.get("llm.request.type") not in ("embedding", "rerank")
-    if str(known.get("openinference.span.kind")).upper() == "LLM":
-        return True
+    if (kind := known.get("openinference.span.kind")) is not None:
+        return str(kind).upper() == "LLM"
     operation = str(known.get("ai.operationId") or known.get("operation.name") or "")
-    return operation.startswith("ai.") and operation.split()[0].endswith(
-        (".doGenerate", ".doStream")
-    )
+    if operation.startswith("ai."):
+        return operation.split()[0].endswith((".doGenerate", ".doStream"))
+    if name in _OTHER_OPERATIONS or "traceloop.span.kind" in known:
+        return False
+    return any(known.get(name) is not None for name in _OWN_MODEL_OR_TOKENS)
 
 
 def has_agent_content(span: Span) -> bool:
@@ -268,9 +290,7 @@ def _add_tool_spans(
     for each in others:
         _add_own_call(messages, each, counter)
     tail = [
-        ConversationMessage(
-            role="tool", text=tool.result or "", call_id=call.id, is_error=tool.failed
-        )
+        _to_result(tool, call.id)
         for call in asked
         if call.id not in answered and (tool := matched.get(call.id)) is not None
     ]
@@ -279,7 +299,17 @@ def _add_tool_spans(
 
 def _mark_failure(said: ConversationMessage, matched: dict[str, ToolSpan]) -> ConversationMessage:
     tool = matched.get(said.call_id or "")
-    return said if tool is None else replace(said, is_error=tool.failed)
+    return said if tool is None else replace(said, is_error=tool.failed, seconds=tool.seconds)
+
+
+def _to_result(tool: ToolSpan, call_id: str) -> ConversationMessage:
+    return ConversationMessage(
+        role="tool",
+        text=tool.result or "",
+        call_id=call_id,
+        is_error=tool.failed,
+        seconds=tool.seconds,
+    )
 
 
 def _add_own_call(
@@ -300,14 +330,11 @@ def _add_own_call(
     else:
         time, each = messages[place]
         messages[place] = (time, replace(each, calls=(*each.calls, call)))
-    if tool.result is not None or tool.failed:
+    if tool.result is not None or tool.failed is not None:
         after = place + 1
         while after < len(messages) and messages[after][1].role == "tool":
             after += 1
-        result = ConversationMessage(
-            role="tool", text=tool.result or "", call_id=call.id, is_error=tool.failed
-        )
-        messages.insert(after, (messages[place][0], result))
+        messages.insert(after, (messages[place][0], _to_result(tool, call.id)))
 
 
 def _read_usage(known: Table) -> dict[str, object]:

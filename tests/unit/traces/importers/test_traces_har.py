@@ -103,8 +103,8 @@ def test_why_no_answer_came(tmp_path: Path, said: str, code: str) -> None:
 
 
 def test_what_is_no_entry_is_named_and_the_rest_comes_in(tmp_path: Path) -> None:
-    odd = entry(response=answered(text="!", encoding="base64"))
-    found = read(file(tmp_path, {"startedDateTime": 5}, odd, entry()))
+    posted = {"method": "POST", "url": "https://a.example", "postData": {"_raw": "!"}}
+    found = read(file(tmp_path, {"startedDateTime": 5}, entry() | {"request": posted}, entry()))
     why = [each.where for each in found if isinstance(each, ImportRemark)]
     assert why == ["entry 1", "entry 2"]
     assert sum(isinstance(each, Exchange) for each in found) == 1

@@ -148,7 +148,7 @@ def test_runs_of_langsmith_are_the_calls_that_its_agents_made() -> None:
         "models": {"gpt-4o-mini-2024-07-18"},
         "ended": {"final"},
         "tokens": [(33, 9), (33, 9)],
-        "calls": [("lookup", None), ("lookup", True), ("lookup", None), ("lookup", None)],
+        "calls": [("lookup", False), ("lookup", True), ("lookup", False), ("lookup", False)],
         "without result": 0,
     }
 
@@ -247,7 +247,7 @@ def test_a_trace_of_mlflow_is_a_run(tmp_path: Path) -> None:
         "models": {"gpt-4o-mini-2024-07-18"},
         "ended": {"final"},
         "tokens": [(30, 9), (30, 9)],
-        "calls": [("lookup", None), ("lookup", True)] * 2,
+        "calls": [("lookup", False), ("lookup", True)] * 2,
         "without result": 0,
     }
 
