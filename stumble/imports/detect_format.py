@@ -23,6 +23,7 @@ class TrafficFormat:
 
 LARGEST_CASSETTE = 32 << 20
 """Most bytes of a cassette; parsing and writing takes about seven times as much memory."""
+UNKNOWN_FORMAT = "none of the formats known here"
 _YAML = re.compile(rb"(?m)^(interactions|requests|http_interactions):")
 _JSON = re.compile(rb'[{,]\s*"(interactions|requests|http_interactions)"\s*:\s*\[')
 
@@ -80,4 +81,4 @@ def detect_file_format(path: Path) -> TrafficFormat | ImportFormat:
         [*(wire.name for wire in TRAFFIC_FORMATS), *(each.NAME for each in FORMATS)]
     )
     known_names = re.sub(r" \([^)]*\)", "", known_names)
-    raise ValueError(f"none of the formats known here: {known_names}")
+    raise ValueError(f"{UNKNOWN_FORMAT}: {known_names}")

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
-from stumble.imports.detect_format import TrafficFormat, detect_file_format
+from stumble.imports.detect_format import UNKNOWN_FORMAT, TrafficFormat, detect_file_format
 from stumble.imports.to_tape import make_import_id, write_imported_tape
 from stumble.store.tape_rows import write_run_rows
 from stumble.user_data.known_secrets import find_known_secrets
@@ -48,6 +48,11 @@ class ImportedFile:
     remarks: tuple[ImportRemark, ...] = ()
     why: str | None = None
     """Why it was refused."""
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether it was refused since it has none of the formats."""
+        return self.why is not None and self.why.startswith(UNKNOWN_FORMAT)
 
 
 def list_import_files(paths: Iterable[Path]) -> tuple[Path, ...]:

@@ -14,6 +14,8 @@ import pyarrow as pa
 from traces.importers import (
     agentdojo,
     atif,
+    claude_sessions,
+    codex_sessions,
     human_trajectories,
     inspect_ai,
     langfuse,
@@ -89,6 +91,8 @@ FORMATS: tuple[ImportFormat, ...] = (
     mlflow_traces,
     otel,
     human_trajectories,
+    claude_sessions,
+    codex_sessions,
 )
 
 

@@ -17,12 +17,17 @@ import duckdb
 from traces.store.schema import SCHEMAS
 from traces.store.sql import build_sql_definitions
 
+OLDEST_CLIENT: dict[str, str | bool | int | float | list[str]] = {
+    "storage_compatibility_version": "v1.0.0"
+}
+"""The form of a database file that DuckDB's clients can read since this version."""
+
 
 @functools.cache
 def compute_definitions_hash() -> str:
     """Return a hash of DuckDB's version, the relations' columns and the text of all definitions."""
     columns = "\n".join(f"{name}\n{schema}" for name, schema in SCHEMAS.items())
-    text = f"{duckdb.__version__}\n{columns}\n{build_sql_definitions()}"
+    text = f"{duckdb.__version__}\n{OLDEST_CLIENT}\n{columns}\n{build_sql_definitions()}"
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

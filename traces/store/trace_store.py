@@ -35,7 +35,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from traces.lazy_pattern import compile_lazily
-from traces.store.definitions_file import compute_definitions_hash, load_definitions
+from traces.store.definitions_file import OLDEST_CLIENT, compute_definitions_hash, load_definitions
 from traces.store.schema import SCHEMAS
 from traces.store.segment_bundles import SEGMENT_COLUMN, SegmentBundles
 from traces.store.store_dir import StoreDirectory
@@ -499,7 +499,7 @@ def _not_in(segments: Collection[str]) -> str:
 def _build_views_file(views: Path, relations: str) -> None:
     with _replace_atomically(views) as temporary:
         try:
-            with duckdb.connect(temporary) as builder:
+            with duckdb.connect(temporary, config=OLDEST_CLIENT) as builder:
                 load_definitions(builder)
                 builder.execute(relations)
                 # Closing would do it too, but raises nothing if the disk is full.

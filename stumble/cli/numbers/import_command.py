@@ -1,6 +1,7 @@
 """`stumble import`: import recordings made by other tools."""
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 SHOWN_REMARKS = 5
 """Maximum number of remarks printed per file."""
+SHOWN_OTHERS = 3
+"""Maximum number of names printed of files that were found in a folder, and are no traces."""
 COHORT_FILE = Path(__file__).parents[3] / "scenarios" / "pipeline" / "compiler" / "cohort.csv"
 """The published runs shipped with stumble."""
 
@@ -27,29 +30,35 @@ COHORT_FILE = Path(__file__).parents[3] / "scenarios" / "pipeline" / "compiler" 
     help="Import the published pipeline runs shipped with stumble: the 15 of the RAMP paper.",
 )
 @click.option(
+    "--mine",
+    is_flag=True,
+    help="Import the sessions that coding agents keep in this home folder, after a list of them.",
+)
+@click.option(
     "--replace",
     is_flag=True,
     help="Let these files replace what the store knows of their runs, also with an older state.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the result for each file as JSON.")
 def import_command(
-    paths: tuple[Path, ...], cohort: str | None, replace: bool, as_json: bool
+    paths: tuple[Path, ...], cohort: str | None, mine: bool, replace: bool, as_json: bool
 ) -> None:
     """Import traffic, trajectories or pipeline scores of other tools into the store.
 
     Formats are detected by content; a folder means all files in it. Traffic (vcrpy cassettes,
     HAR, mitmproxy flow files) becomes tapes, which show, replay and fork accept. Trajectories
     (tau-bench, mini-swe-agent, SWE-agent, OpenHands, Inspect logs, traces of Langfuse, LangSmith
-    and MLflow, OpenTelemetry spans, also as OTLP, and more: docs/formats.md), RAMP cohorts and
-    tables of pipeline scores (CSV) become rows, with a copy of their source in the store. Secrets
-    are redacted everywhere. A run is known by its content: a copy, an
-    excerpt or another layout of a file adds nothing, and a file that grew replaces what grew. A
-    file or run that cannot be read is refused with a reason, the others are imported, and the exit
-    code is 1 if a file was refused. `stumble forget` removes imported runs.
+    and MLflow, OpenTelemetry spans, also as OTLP, sessions of Claude Code and Codex, and more:
+    docs/formats.md), RAMP cohorts and tables of pipeline scores (CSV) become rows, with a copy of
+    their source in the store. Secrets are redacted everywhere. A run is known by its content: a
+    copy, an excerpt or another layout of a file adds nothing, and a file that grew replaces what
+    grew. A file or run that cannot be read is refused with a reason, the others are imported, and
+    the exit code is 1 if a file was refused. `stumble forget` removes imported runs.
 
     \b
     stumble import gpt-4o-airline.json.gz
     stumble import runs/*/*.traj.json tests/cassettes/
+    stumble import ~/.claude/projects ~/.codex/sessions
     stumble import --cohort paper
     """
     from stumble.imports.import_files import import_recordings, list_import_files
@@ -59,12 +68,18 @@ def import_command(
 
     if cohort:
         paths = (*paths, COHORT_FILE)
+    if mine:
+        paths = (*paths, *_confirm_session_folders())
     if not paths:
-        raise UsageError("nothing to import: give files, or --cohort paper")
+        raise UsageError("nothing to import: give files, --mine or --cohort paper")
     files = list_import_files(paths)
+    if not files:
+        raise UsageError(f"no file in {', '.join(map(str, paths))}")
     with show_terminal_progress("importing") as tell:
         store = TraceStore(store_root())
         imported = tuple(import_recordings(store, files, tell, replace=replace))
+    others = [each for each in imported if each.is_unknown and each.path not in paths]
+    imported = tuple(each for each in imported if each not in others)
     if as_json:
         click.echo(json.dumps([_imported_file_to_dict(each) for each in imported], indent=2))
     else:
@@ -72,8 +87,26 @@ def import_command(
             click.echo(line)
         for line in _list_import_troubles(imported):
             click.echo(line, err=True)
-    if any(each.state == "refused" for each in imported):
+    if others:
+        names = ", ".join(each.path.name for each in others[:SHOWN_OTHERS])
+        click.echo(f"{len(others):,} other files ({names}): {others[0].why}", err=True)
+    if not imported or any(each.state == "refused" for each in imported):
         raise SystemExit(ExitCode.FINDING)
+
+
+def _confirm_session_folders() -> Iterator[Path]:
+    """Yield the folders in which coding agents keep sessions here, after asking at a terminal."""
+    from stumble.imports.import_files import list_import_files
+    from stumble.imports.session_folders import find_session_folders
+
+    folders = find_session_folders()
+    if not folders:
+        raise UsageError("no coding agent that is known here keeps sessions in this home folder")
+    for folder in folders:
+        click.echo(f"{folder}: {len(list_import_files([folder])):,} files", err=True)
+    if sys.stdin.isatty():
+        click.confirm("Import them, without their secrets?", default=True, abort=True, err=True)
+    yield from folders
 
 
 def _imported_file_to_dict(each: "ImportedFile") -> dict[str, object]:

@@ -29,7 +29,7 @@ per_task AS (
     SELECT
         t.agent,
         t.model,
-        u.task,
+        u.cluster,
         count(*)::DOUBLE AS k_episodes,
         count(*) FILTER (e.ended)::DOUBLE AS k_ended,
         count(*) FILTER (t.passed IS NOT NULL)::DOUBLE AS k_known,
@@ -40,7 +40,7 @@ per_task AS (
     JOIN trajectories AS t USING (trajectory_id)
     JOIN unforced_runs AS u USING (trajectory_id)
     WHERE $model IS NULL OR t.model = $model
-    GROUP BY t.agent, t.model, u.task
+    GROUP BY t.agent, t.model, u.cluster
 ),
 
 rates AS (

@@ -22,7 +22,7 @@ per_task AS (
     SELECT
         agent,
         model,
-        task,
+        cluster,
         count(*) FILTER (died IS NULL) AS k_ungraded,
         count(died)::DOUBLE AS k_runs,
         count(*) FILTER (ending = 'budget') AS k_budget,
@@ -37,7 +37,7 @@ per_task AS (
             0
         )::DOUBLE AS k_sure_steps
     FROM counted
-    GROUP BY agent, model, task
+    GROUP BY agent, model, cluster
 ),
 
 per_agent AS (

@@ -4,6 +4,8 @@
 -- budget was up, whatever was graded then); stopped by our harness or by the end of a recording;
 -- ungraded. died: whether the run did not end right: NULL for stopped and ungraded ones, which are
 -- no evidence of either. Only a crash has a date: what else failed did so in one of its steps.
+-- cluster: the runs of one task, which rates cluster by. Suites that were imported number their tasks
+-- alike, so there it is the task of a scenario; a task recorded here is the same in all scenarios.
 WITH clean AS (
     SELECT
         trajectory_id,
@@ -11,6 +13,11 @@ WITH clean AS (
         model,
         scenario,
         coalesce(task, trajectory_id) AS task,
+        CASE
+            WHEN task IS NULL THEN trajectory_id
+            WHEN fidelity = 'bytes' THEN task
+            ELSE concat_ws('/', scenario, task)
+        END AS cluster,
         n_steps,
         CASE
             WHEN ended = 'budget' THEN 'budget'

@@ -18,7 +18,7 @@ WITH graded AS (
     SELECT
         agent,
         model,
-        task,
+        cluster,
         n_steps,
         ending = 'budget' AS is_budget,
         ending = 'crashed' AS is_dated,
@@ -36,14 +36,14 @@ alike AS (
         agent,
         model,
         curve,
-        task,
+        cluster,
         n_steps,
         died,
         is_dated,
         count(*) AS runs,
         count(*) FILTER (died AND is_budget) AS by_budget
     FROM graded
-    GROUP BY agent, model, curve, task, n_steps, died, is_dated
+    GROUP BY agent, model, curve, cluster, n_steps, died, is_dated
 ),
 
 asked AS (
@@ -129,13 +129,13 @@ per_task AS (
         part,
         step,
         is_late,
-        task,
+        cluster,
         coalesce(sum(runs * weight) FILTER (is_dead), 0)::DOUBLE AS k_dead,
         sum(runs * weight)::DOUBLE AS k_cases,
         sum(runs * weight * weight)::DOUBLE AS squares
     FROM cases
     JOIN alike USING (part, n_steps, died, is_dated)
-    GROUP BY part, step, is_late, task
+    GROUP BY part, step, is_late, cluster
 ),
 
 fitted AS (

@@ -23,7 +23,7 @@ WITH per_task AS (
     SELECT
         agent,
         model,
-        task,
+        cluster,
         curve,
         list(DISTINCT scenario) AS some_scenarios,
         count(*) FILTER (dies IS NULL) AS k_ungraded,
@@ -49,7 +49,7 @@ WITH per_task AS (
             ], recursive := true)
         FROM unforced_runs
     )
-    GROUP BY agent, model, task, curve
+    GROUP BY agent, model, cluster, curve
 ),
 
 per_agent AS (
