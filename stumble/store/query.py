@@ -5,7 +5,7 @@ import os
 import resource
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -17,7 +17,7 @@ from traces.lazy_dataclass import dataclass
 from traces.store.landlock import forbid_changes
 from traces.store.query_signals import restore_interrupts
 from traces.store.sql.read_only import check_reads_only
-from traces.store.trace_store import TraceStore, confine_connection
+from traces.store.trace_store import TraceStore, confine_connection, escape_wildcards
 
 INTERRUPT_GRACE = 5.0
 """Seconds that DuckDB gets to end an interrupted statement."""
@@ -26,6 +26,15 @@ _INTERRUPT_AGAIN = 0.1
 _ATTEMPTS = 6
 _CLOCK_TICK = 0.05
 """Largest lag of file times behind the clock, in seconds."""
+_READERS = {
+    ".csv": "read_csv",
+    ".tsv": "read_csv",
+    ".parquet": "read_parquet",
+    ".json": "read_json",
+    ".jsonl": "read_json",
+    ".ndjson": "read_json",
+}
+"""The function that reads a file of the user, by its suffix."""
 _HEADROOM = 512 * 2**20
 """Extra bytes for Python and threads."""
 
@@ -44,14 +53,18 @@ def run_query[T](
     parameters: Mapping[str, object] | None,
     limits: QueryLimits,
     fetch: Callable[[duckdb.DuckDBPyConnection], T],
+    own: Mapping[str, Path] | None = None,
 ) -> T:
     """Run a statement and return the value of `fetch`. Raises ValueError if it fails, and
     KeyboardInterrupt after a signal.
 
-    The connection is read-only and can open only files of the index.
+    The connection is read-only and can open only files of the index. The files `own` are read
+    before the statement, as tables of these names.
     """
 
     def run(connection: duckdb.DuckDBPyConnection) -> T:
+        for name, path in (own or {}).items():
+            _read_own_table(connection, name, path)
         check_reads_only(connection, text)
         confine_connection(connection, store.index, limits.memory)
         with _interrupt_on_signal(connection), _time_limit(connection, limits.seconds):
@@ -68,6 +81,30 @@ def run_query[T](
         raise ValueError(_describe_timeout(limits.seconds)) from None
     except duckdb.Error as error:
         raise ValueError(str(error)) from None
+
+
+def _read_own_table(connection: duckdb.DuckDBPyConnection, name: str, path: Path) -> None:
+    reader = _READERS[path.suffix.lower()]
+    sql = f'CREATE TEMP TABLE "{name}" AS SELECT * FROM {reader}(?)'
+    connection.execute(sql, [escape_wildcards(str(path))])
+
+
+def parse_own_table(text: str, known: Collection[str]) -> tuple[str, Path]:
+    """Return name and file of a table `NAME=FILE` of the user.
+
+    Raises ValueError if the name is not one, or one of `known`, or the file cannot be read.
+    """
+    name, _, file = text.partition("=")
+    path = Path(file)
+    if not name.isidentifier() or not file:
+        raise ValueError(f"{text!r} is not NAME=FILE")
+    if name in known:
+        raise ValueError(f"{name!r} is a name of the store: name the table otherwise")
+    if path.suffix.lower() not in _READERS:
+        raise ValueError(f"{path} ends in none of {', '.join(_READERS)}")
+    if not path.is_file():
+        raise ValueError(f"{path}: no such file")
+    return name, path
 
 
 def restrict_process(limits: QueryLimits) -> None:

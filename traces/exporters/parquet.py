@@ -17,14 +17,35 @@ PARTITION = "run_source"
 _OF_RUNS = """
     select {relation}.* from {relation}
     join trajectories using (trajectory_id)
-    where trajectories.source is not distinct from ? {chosen}
+    where {chosen}
 """
 _OF_INJECTIONS = """
     select outcomes.* from outcomes
     join injections using (injection_id)
     join trajectories using (trajectory_id)
-    where trajectories.source is not distinct from ? {chosen}
+    where {chosen}
 """
+_ANY_SOURCE = object()
+
+
+def select_rows(
+    connection: duckdb.DuckDBPyConnection,
+    relation: str,
+    runs: Sequence[str] | None = None,
+    source: object = _ANY_SOURCE,
+) -> pa.Table:
+    """Return the rows of a relation, or those of these runs, or of the runs of a source."""
+    query = _OF_INJECTIONS if relation == "outcomes" else _OF_RUNS
+    if relation == "trajectories":
+        query = "select * from trajectories where {chosen}"
+    conditions = {
+        "trajectories.source is not distinct from ?": None if source is _ANY_SOURCE else [source],
+        "trajectory_id in (select unnest(?))": None if runs is None else [list(runs)],
+    }
+    given = {condition: values for condition, values in conditions.items() if values is not None}
+    sql = query.format(relation=relation, chosen=" and ".join(given) or "true")
+    parameters = [value for values in given.values() for value in values]
+    return connection.sql(sql, params=parameters).to_arrow_table()
 
 
 def write_relations(
@@ -35,18 +56,11 @@ def write_relations(
     sources = connection.execute("select distinct source from trajectories").fetchall()
     for (source,) in sources:
         for relation, schema in SCHEMAS.items():
-            chosen = "" if runs is None else "and trajectory_id in (select unnest(?))"
-            query = _OF_INJECTIONS if relation == "outcomes" else _OF_RUNS
-            if relation == "trajectories":
-                query = "select * from trajectories where source is not distinct from ? {chosen}"
-            parameters = [source] if runs is None else [source, list(runs)]
-            sql = query.format(relation=relation, chosen=chosen)
-            rows: pa.Table = connection.sql(sql, params=parameters).to_arrow_table()
+            rows = select_rows(connection, relation, runs, source)
             if rows.num_rows:
-                rows = rows.cast(schema)
                 name = f"{PARTITION}={source or '__HIVE_DEFAULT_PARTITION__'}"
                 part = folder / relation / name
                 part.mkdir(parents=True)
-                pq.write_table(rows, part / "part.parquet", compression="zstd")
+                pq.write_table(rows.cast(schema), part / "part.parquet", compression="zstd")
                 counts[relation] += rows.num_rows
     return counts

@@ -431,7 +431,7 @@ def _prepare_empty_pack(folder: Path, schema: pa.Schema) -> None:
 
 def _build_view_sql(name: str, folders: Iterable[Path], bundles: Path, pattern: str) -> str:
     loose, packs = (_format_path_list([folder / "*.parquet"]) for folder in folders)
-    bundled = _quote_sql_text(f"{_escape_wildcards(str(bundles))}/{pattern}")
+    bundled = _quote_sql_text(f"{escape_wildcards(str(bundles))}/{pattern}")
     source = f"read_parquet([{loose}, {bundled}, {packs}], union_by_name = true)"
     return f'CREATE OR REPLACE VIEW "{name}" AS SELECT {_format_column_list(name)} FROM {source};'
 
@@ -479,7 +479,7 @@ def _copy_pack(
     if less:
         found = merger.execute(
             f"SELECT count(*) FILTER (NOT {_not_in(less)}), count(*)"
-            f" FROM read_parquet({_quote_sql_text(_escape_wildcards(str(pack)))})"
+            f" FROM read_parquet({_quote_sql_text(escape_wildcards(str(pack)))})"
         ).fetchone()
         assert found is not None
         if found[0] == found[1]:
@@ -531,7 +531,7 @@ def confine_connection(connection: duckdb.DuckDBPyConnection, folder: Path, memo
     connection.execute(f"SET memory_limit = '{memory}GB'")
     name = str(folder.resolve())
     # A pattern is compared with them as it is written, with its escapes.
-    folders = ", ".join(map(_quote_sql_text, {name, _escape_wildcards(name)}))
+    folders = ", ".join(map(_quote_sql_text, {name, escape_wildcards(name)}))
     connection.execute(f"SET allowed_directories = [{folders}]")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
@@ -551,11 +551,12 @@ def _format_column_list(relation: str) -> str:
 def _format_path_list(paths: Iterable[Path]) -> str:
     """Format paths as SQL text; only a `*` in the last part is a pattern."""
     return ", ".join(
-        _quote_sql_text(f"{_escape_wildcards(str(path.parent))}/{path.name}") for path in paths
+        _quote_sql_text(f"{escape_wildcards(str(path.parent))}/{path.name}") for path in paths
     )
 
 
-def _escape_wildcards(text: str) -> str:
+def escape_wildcards(text: str) -> str:
+    """Return a path that DuckDB does not take for a pattern."""
     return _WILD.sub(r"[\g<0>]", text)
 
 

@@ -1,4 +1,4 @@
-"""`stumble export`: write runs as ATIF, OpenTelemetry spans, HAR, vcrpy cassettes or Parquet."""
+"""`stumble export`: write runs as ATIF, spans, HAR, vcrpy cassettes, Parquet or a database."""
 
 import errno
 import json
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 EXPORT_BATCH_RUNS = 64
 """Number of runs whose rows are in memory at once."""
-EXPORT_FORMATS = ("atif", "otel", "otel-protobuf", "har", "vcr", "parquet")
+EXPORT_FORMATS = ("atif", "otel", "otel-protobuf", "har", "vcr", "parquet", "duckdb")
+OF_RELATIONS = ("parquet", "duckdb")
+"""Formats of the rows of the store, whatever their tapes."""
 EXPORT_SUFFIXES = {
     "atif": ".atif.json",
     "otel": ".otlp.json",
@@ -51,17 +53,19 @@ EXPORT_SUFFIXES = {
 def export(runs: tuple[str, ...], form: str, target: str, as_json: bool) -> None:
     """Write runs of the store, or tapes, in a format of other tools.
 
-    RUNS are ids of the store or paths of tapes or packs (parquet: only ids); default: every run
-    of the store. Formats: atif, Harbor's trajectories; otel and otel-protobuf, OpenTelemetry spans
-    as OTLP, which collectors take; har and vcr, HTTP traffic (tapes only); parquet, the relations
-    of the store. Runs that a format cannot represent are refused with a reason, and omitted parts
-    are listed; the exit code is then 1.
+    RUNS are ids of the store or paths of tapes or packs (parquet, duckdb: only ids); default:
+    every run of the store. Formats: atif, Harbor's trajectories; otel and otel-protobuf,
+    OpenTelemetry spans as OTLP, which collectors take; har and vcr, HTTP traffic (tapes only);
+    parquet, the relations of the store; duckdb, one file with these and all views, for any client
+    since DuckDB 1.0. Runs that a format cannot represent are refused with a reason, and omitted
+    parts are listed; the exit code is then 1.
 
     \b
     stumble export refund.tape --to har -o refund.har
     stumble export --to atif -o trajectories/
     stumble export --to otel-protobuf -o spans/
     stumble export --to parquet -o warehouse/
+    stumble export --to duckdb -o runs.duckdb
     stumble export --to parquet -o s3://our-bucket/tables
 
     In a bucket, parquet is partitioned by day and source, and the rows of these runs replace those
@@ -70,7 +74,7 @@ def export(runs: tuple[str, ...], form: str, target: str, as_json: bool) -> None
     """
     from stumble.store.open_store import open_indexed_store
     from stumble.user_data.paths import store_root
-    from traces.exporters import parquet
+    from traces.exporters import duckdb_file, parquet
     from traces.store.trace_store import TraceStore
 
     if "://" in target:
@@ -81,14 +85,17 @@ def export(runs: tuple[str, ...], form: str, target: str, as_json: bool) -> None
     output = Path(target)
     if output.exists() and not output.is_dir():
         raise UsageError(f"{output} exists already; it is not overwritten")
-    are_files = form != "parquet" and runs and all(map(_is_file_name, runs))
+    are_files = form not in OF_RELATIONS and runs and all(map(_is_file_name, runs))
     store = TraceStore(store_root()) if are_files else open_indexed_store()
-    if form == "parquet":
+    if form in OF_RELATIONS:
+        write = duckdb_file.write_database if form == "duckdb" else parquet.write_relations
+        if form == "duckdb" and output.exists():
+            raise UsageError(f"{output} is a folder; duckdb needs the name of a new file")
         if output.exists() and any(output.iterdir()):
             raise UsageError(f"{output} is not empty; parquet needs a new or empty folder")
         with store.connect() as connection:
             _check_known_runs(connection, runs)
-            counts = parquet.write_relations(connection, output, runs or None)
+            counts = write(connection, output, runs or None)
         click.echo(json.dumps(counts) if as_json else _format_left_out_counts(counts))
         return
     done = list(_export_runs(store, runs or tuple(_list_run_ids(store)), form, output))
@@ -99,7 +106,7 @@ def _check_known_runs(connection: "DuckDBPyConnection", runs: tuple[str, ...]) -
     query = "select trajectory_id from trajectories where trajectory_id in (select unnest(?))"
     known = {id for (id,) in connection.execute(query, [list(runs)]).fetchall()}
     if unknown := [run for run in runs if run not in known]:
-        raise UsageError(f"{', '.join(unknown)}: no such run in the store; parquet takes ids")
+        raise UsageError(f"{', '.join(unknown)}: no such run in the store; give ids")
 
 
 def _export_to_bucket(runs: tuple[str, ...], address: str, as_json: bool) -> None:

@@ -5,6 +5,7 @@ import json
 import math
 import re
 import sys
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
@@ -61,6 +62,13 @@ SQL_FORMATS = ("table", "json", "csv", "markdown", "parquet")
     "--timeout", type=click.FloatRange(min=0), default=300.0, show_default=True, metavar="SECONDS",
     help="Time limit of the query in seconds; 0 for no limit.",
 )  # fmt: skip
+@click.option(
+    "--with",
+    "own_tables",
+    multiple=True,
+    metavar="NAME=FILE",
+    help="Read this file (csv, tsv, parquet, json, jsonl) as table NAME, to join it.",
+)
 def sql(
     query: str | None,
     parameters: tuple[str, ...],
@@ -72,6 +80,7 @@ def sql(
     cluster: str | None,
     memory: float,
     timeout: float,
+    own_tables: tuple[str, ...],
 ) -> None:
     """Run SQL, or a named question, on all recorded data.
 
@@ -82,6 +91,7 @@ def sql(
     stumble sql survival_table e=atlas:tau-airline
     stumble sql survival_weighted weights=atlas:tau-airline
     stumble sql recovery --format parquet > recovery.parquet
+    stumble sql "select * from trajectories join team using (agent)" --with team=team.csv
     stumble sql recovery --store s3://our-bucket/tables
     stumble sql recovery --on spark://head.example:7077 --store /shared/tables
 
@@ -89,7 +99,8 @@ def sql(
     call in that source of `stumble atlas`, and `weights=atlas:SOURCE` its errors by class too.
 
     Queries are read-only and see the index alone: no statement can write a file or a table, or
-    read another file. For more, open .stumble/store.duckdb with a DuckDB client.
+    read another file than those of --with. For more, open .stumble/store.duckdb with a DuckDB
+    client, or write a file for one with `stumble export --to duckdb`.
     """
     query = query.strip() if query else None
     if not listing and not query and not rebuild:
@@ -97,10 +108,10 @@ def sql(
     if rebuild and address:
         raise UsageError("--rebuild is for a store with tapes; a bucket has only tables")
 
-    from stumble.cli.options import parse_option_pairs
+    from stumble.cli.options import parse_option_pairs, usage_errors
     from stumble.store import index
     from stumble.store.open_store import open_indexed_store
-    from stumble.store.query import QueryLimits, restrict_process, run_query
+    from stumble.store.query import QueryLimits, parse_own_table, restrict_process, run_query
     from traces.did_you_mean import suggest_nearest_name
     from traces.store.sql import bind_question, describe_views, list_questions
 
@@ -126,6 +137,10 @@ def sql(
             f"no question, view or relation {query!r}{suggest_nearest_name(query, known)}; or "
             "give SQL"
         )
+    with usage_errors():
+        own = dict(parse_own_table(text, known) for text in own_tables)
+    if own and cluster is not None:
+        raise UsageError("--with is for DuckDB: omit --on")
     form = "json" if as_json else form
     if form == "parquet" and sys.stdout.isatty():
         raise UsageError("Parquet output needs a file: ... > answer.parquet")
@@ -148,9 +163,9 @@ def sql(
             return
         restrict_process(limits)
         if form == "parquet":
-            _write_parquet(run_query(store, text, values, limits, _fetch_result_arrow))
+            _write_parquet(run_query(store, text, values, limits, _fetch_result_arrow, own))
         else:
-            names, rows = run_query(store, text, values, limits, _fetch_names_and_rows)
+            names, rows = run_query(store, text, values, limits, _fetch_names_and_rows, own)
             print_sql_rows(names, rows, form)
     except MemoryError:
         raise UsageError(
@@ -189,7 +204,9 @@ def _fetch_names_and_rows(
 
 
 def _fetch_result_arrow(answer: "duckdb.DuckDBPyConnection") -> "pa.Table":
-    return answer.to_arrow_table()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of a copy of the rows
+        return answer.to_arrow_table()
 
 
 def _write_parquet(table: "pa.Table") -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import duckdb
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
@@ -154,3 +155,63 @@ def test_spark_without_its_libraries_names_the_extra(
     done = CliRunner().invoke(cli, ["sql", "recovery", "--on", "spark"])
     assert done.exit_code == ExitCode.USAGE
     assert "uv pip install 'stumble[spark]'" in done.stderr
+
+
+OWN = {
+    "own.csv": b"tool,owner\nget_user_details,ann\n",
+    "own.tsv": b"tool\towner\nget_user_details\tann\n",
+    "o[w]n.jsonl": b'{"tool": "get_user_details", "owner": "ann"}\n',
+    "own.json": b'[{"tool": "get_user_details", "owner": "ann"}]',
+}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_a_file_of_the_user_is_joined(opened: Shop, name: str) -> None:
+    (opened.folder / name).write_bytes(OWN[name])
+    ask = "select owner, count(*) n from tool_calls join own using (tool) group by owner"
+    [row] = opened.stumble("sql", "--json", ask, "--with", f"own={name}").json
+    assert row["owner"] == "ann"
+    assert row["n"] > 100
+
+
+def test_no_other_file_can_be_read_beside_it(opened: Shop) -> None:
+    (opened.folder / "own.csv").write_bytes(OWN["own.csv"])
+    (opened.folder / "other.csv").write_bytes(OWN["own.csv"])
+    own = ("--with", "own=own.csv")
+    refused = opened.stumble("sql", "select * from read_csv('other.csv')", *own)
+    assert refused.code == 2
+    assert "disabled" in refused.err
+    for bad in ("steps=own.csv", "own=none.csv", "own", "a-b=own.csv", "own=own.sqlite"):
+        assert opened.stumble("sql", "select 1 as n", "--with", bad).code == 2
+
+
+def test_parquet_comes_without_a_warning(opened: Shop) -> None:
+    command = [sys.executable, "-m", "stumble", "sql", "pass_hat_k", "--format", "parquet"]
+    done = subprocess.run(command, cwd=opened.folder, capture_output=True, timeout=90, check=True)
+    assert done.stderr == b""
+
+
+STORAGE_OF_1_0 = 64
+"""https://duckdb.org/docs/stable/internals/storage.html: clients since 1.0 read this version."""
+
+
+def read_storage_version(path: Path) -> int:
+    return int.from_bytes(path.read_bytes()[12:20], "little")
+
+
+def test_the_store_and_its_export_are_of_a_form_that_older_clients_read(opened: Shop) -> None:
+    assert read_storage_version(opened.folder / ".stumble" / "store.duckdb") == STORAGE_OF_1_0
+    said = opened.stumble("export", "--to", "duckdb", "-o", "runs.duckdb", "--json")
+    assert said.json["trajectories"] == 200
+    path = opened.folder / "runs.duckdb"
+    assert read_storage_version(path) == STORAGE_OF_1_0
+    again = opened.stumble("export", "--to", "duckdb", "-o", "runs.duckdb")
+    assert again.code == 2
+    [row] = opened.stumble("sql", "--json", "select count(*) n from unforced_runs").json
+    with duckdb.connect(path, read_only=True) as connection:
+        connection.execute("SET enable_external_access = false")
+        views = connection.execute("select view_name from duckdb_views() where not internal")
+        for (view,) in views.fetchall():
+            connection.execute(f'select * from "{view}"').fetchall()
+        counted = connection.execute("select count(*) from unforced_runs").fetchone()
+    assert counted == (row["n"],)
