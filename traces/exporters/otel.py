@@ -17,7 +17,8 @@ from traces.exporters.run_model import ExportedCall, ExportedRun, ExportedStep, 
 from traces.importers.spans.trace_runs import EXPORTED_FACTS, RUN_ID
 
 SCHEMA = "https://opentelemetry.io/schemas/gen-ai/1.42.0"
-_INTERNAL, _CLIENT, _ERROR = 1, 3, 2
+_INTERNAL, _CLIENT = 1, 3
+_OK, _ERROR = 1, 2
 
 type Table = dict[str, object]
 type Times = tuple[float | None, float | None]
@@ -110,8 +111,8 @@ def _to_tool_span(
         "gen_ai.tool.call.result": call.result,
     }
     span = _make_span(run, f"execute_tool {call.tool}", name, root, times, attributes)
-    if call.is_error:
-        span["status"] = {"code": _ERROR}
+    if call.is_error is not None:
+        span["status"] = {"code": _ERROR if call.is_error else _OK}
     return span
 
 

@@ -21,6 +21,7 @@ _NESTED = ("llm", "tool", "input", "output", "openinference", "gen_ai", "ai", "a
 _LOG_FIELDS = {"observedTimeUnixNano", "severityNumber", "eventName", "body"}
 """Fields that a log record has, and no span."""
 _ERRORS = ("ERROR", "STATUSCODE.ERROR", "STATUS_CODE_ERROR", "2")
+_SUCCESSES = ("OK", "STATUSCODE.OK", "STATUS_CODE_OK", "1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +34,8 @@ class Span:
     name: str = ""
     start: float | None = None
     end: float | None = None
-    failed: bool = False
+    failed: bool | None = None
+    """False if its status is OK; None if it has none, as most that did not fail."""
     attributes: Table = field(default_factory=dict)
     events: tuple[tuple[str, Table], ...] = ()
     """Names and attributes."""
@@ -131,12 +133,13 @@ def _first(said: Mapping[str, object], *names: str) -> object:
     return next((said[name] for name in names if said.get(name) is not None), None)
 
 
-def _is_failed(said: Table) -> bool:
+def _is_failed(said: Table) -> bool | None:
     status = said.get("status")
     known = to_object(status)
     code = known.get("status_code", known.get("code", said.get("status_code")))
     code = status if isinstance(status, str) else code
-    return str(code).upper() in _ERRORS
+    text = str(code).upper()
+    return text in _ERRORS if text in (*_ERRORS, *_SUCCESSES) else None
 
 
 def _read_attributes(said: Table) -> Table:

@@ -1,5 +1,6 @@
 """Calls and results in the spans of tools, and the calls in messages that they belong to."""
 
+from collections import Counter
 from collections.abc import Iterable
 
 import orjson
@@ -28,6 +29,7 @@ _RESULTS = (
     "traceloop.entity.output",
 )
 
+_NUMBERED = "\0"
 NAMED_HERE = "call-"
 """How the ids begin that calls without an id get."""
 
@@ -59,9 +61,10 @@ def is_tool_span(span: Span) -> bool:
 def read_tool_span(span: Span) -> ToolSpan:
     """Return the call of a tool's span.
 
-    A span that ended without an error is a success: OpenTelemetry's conventions leave the status of
-    a success unset, and have instrumentations set that of a failure. A result of MCP has a flag of
-    its own for a failure that its span does not count as one.
+    A span whose status is OK, or that ended without an error, is a success: OpenTelemetry's
+    conventions leave the status of a success unset, and have instrumentations set that of a
+    failure. A result of MCP has a flag of its own for a failure that its span does not count as
+    one.
     """
     known = span.attributes | _read_event_values(span)
     result = _first(known, _RESULTS)
@@ -84,7 +87,7 @@ def _has_failed(span: Span, result: object) -> bool | None:
     value = parse_json_text(result) if isinstance(result, str) else result
     if span.failed or to_object(value).get("isError") is True:
         return True
-    return None if span.end is None else False
+    return None if span.end is None and span.failed is None else False
 
 
 def _read_event_values(span: Span) -> Table:
@@ -109,7 +112,8 @@ def match_tool_spans(
 ) -> tuple[dict[str, ToolSpan], list[ToolSpan]]:
     """Match spans to calls: by id, else by tool and arguments, else by tool, in their order.
 
-    Returns the spans by the id of their call, and those that are of no call.
+    Returns the spans by the id of their call, and those that are of no call. Spans of one id are
+    numbered as its calls are; a further one is of another instrumentation, and left out.
     """
     ids = {call.id for call in asked}
     by_id = {each.call.id: each for each in spans if each.call.id}
@@ -126,7 +130,19 @@ def match_tool_spans(
                     matched[call.id] = each
                     taken.add(id(each))
                     break
-    return matched, [each for each in spans if id(each) not in taken]
+    others = [each for each in spans if id(each) not in taken]
+    return matched, [each for each in others if strip_number(each.call.id) not in ids]
+
+
+def number_id(id: str, seen: Counter[str]) -> str:
+    """Return an id that is unique: the first one as it is, further ones with their number."""
+    number, seen[id] = seen[id], seen[id] + 1
+    return f"{id}{_NUMBERED}{number}" if id and number else id
+
+
+def strip_number(id: str) -> str:
+    """Return the id that was numbered."""
+    return id.partition(_NUMBERED)[0]
 
 
 def _is_same_tool(one: ConversationCall, other: ConversationCall) -> bool:

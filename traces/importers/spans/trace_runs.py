@@ -6,6 +6,7 @@ that it begins like. If one request contains another, as two instrumentations re
 one counts. Calls that only the spans of tools report belong to the response before them.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import count
@@ -22,7 +23,9 @@ from traces.importers.spans.tool_spans import (
     ToolSpan,
     is_tool_span,
     match_tool_spans,
+    number_id,
     read_tool_span,
+    strip_number,
 )
 from traces.lazy_dataclass import dataclass
 
@@ -279,7 +282,11 @@ def _add_tool_spans(
     counter: "count[int]",
     notes: ImportNotes,
 ) -> list[ConversationMessage]:
-    """Return the messages with what the spans of tools add: failures, results and calls."""
+    """Return the messages with what the spans of tools add: failures, results and calls.
+
+    A model may give several calls one id: meanwhile these are numbered.
+    """
+    timed, tools = _number_repeated_ids(timed, tools)
     asked = [call for _, each in timed for call in each.calls]
     matched, others = match_tool_spans(tools, asked)
     answered = {each.call_id for _, each in timed if each.role == "tool"}
@@ -294,7 +301,23 @@ def _add_tool_spans(
         for call in asked
         if call.id not in answered and (tool := matched.get(call.id)) is not None
     ]
-    return [*(each for _, each in messages), *tail]
+    return [_strip_numbers(each) for each in (*(each for _, each in messages), *tail)]
+
+
+def _number_repeated_ids(timed: Timed, tools: list[ToolSpan]) -> tuple[Timed, list[ToolSpan]]:
+    asked, answered, made = Counter[str](), Counter[str](), Counter[str]()
+    numbered = Timed()
+    for at, each in timed:
+        calls = tuple(replace(call, id=number_id(call.id, asked)) for call in each.calls)
+        result = each.call_id if each.call_id is None else number_id(each.call_id, answered)
+        numbered.append((at, replace(each, calls=calls, call_id=result)))
+    spans = [replace(x, call=replace(x.call, id=number_id(x.call.id, made))) for x in tools]
+    return numbered, spans
+
+
+def _strip_numbers(each: ConversationMessage) -> ConversationMessage:
+    calls = tuple(replace(call, id=strip_number(call.id)) for call in each.calls)
+    return replace(each, calls=calls, call_id=each.call_id and strip_number(each.call_id))
 
 
 def _mark_failure(said: ConversationMessage, matched: dict[str, ToolSpan]) -> ConversationMessage:

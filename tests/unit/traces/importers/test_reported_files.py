@@ -290,3 +290,26 @@ def test_cassettes_of_other_libraries_are_read(cassette: dict[str, object]) -> N
     assert (exchange.request.method, exchange.request.url) == ("POST", "https://a.example/v1")
     assert exchange.response is not None
     assert (exchange.response.status, exchange.response.body) == (201, RAW)
+
+
+def test_calls_of_one_id_keep_their_own_results(tmp_path: Path) -> None:
+    def chat(number: int, sent: Rows, answer: dict[str, Any]) -> dict[str, Any]:
+        messages = {"gen_ai.input.messages": sent, "gen_ai.output.messages": [answer]}
+        return make_span(number, CHAT | {k: json.dumps(v) for k, v in messages.items()})
+
+    call = {"type": "tool_call", "id": "same", "name": "search", "arguments": "{}"}
+    asks = {"role": "assistant", "parts": [call]}
+    sent: Rows = [{"role": "user", "parts": [{"type": "text", "content": "go"}]}]
+    spans = list[dict[str, Any]]()
+    for number, status in ((1, "ERROR"), (3, "OK"), (5, "UNSET")):
+        spans.append(chat(number, sent, asks))
+        tool = make_tool_span(number + 1, status, **{"gen_ai.tool.call.id": "same"})
+        spans += [tool, tool | {"span_id": f"{number + 90:016x}"}]  # two instrumentations
+        result = {"type": "tool_call_response", "id": "same", "response": str(number)}
+        sent = [*sent, asks, {"role": "tool", "parts": [result]}]
+    calls = import_spans(tmp_path, spans[::3] + spans[1::3])
+    assert [(x["call_id"], x["is_error"], x["result"]) for x in calls][:2] == [
+        ("same", True, "1"),
+        ("same", False, "3"),
+    ]
+    assert len(import_spans(tmp_path, spans)) == 3
