@@ -89,7 +89,8 @@ def import_command(
             click.echo(line, err=True)
     if others:
         names = ", ".join(each.path.name for each in others[:SHOWN_OTHERS])
-        click.echo(f"{len(others):,} other files ({names}): {others[0].why}", err=True)
+        plural = "" if len(others) == 1 else "s"
+        click.echo(f"{len(others):,} other file{plural} ({names}): {others[0].why}", err=True)
     if not imported or any(each.state == "refused" for each in imported):
         raise SystemExit(ExitCode.FINDING)
 

@@ -54,7 +54,7 @@ def test_the_published_runs_come_along(tmp_path: Path) -> None:
     rows = stumble("sql", "--json", "select model, round(aei, 2) aei from leaderboard").json
     assert {"model": "gpt-5.5", "aei": 81.57} in rows
     assert len(rows) == 15
-    assert "give files, or --cohort paper" in stumble("import").err
+    assert "give files, --mine or --cohort paper" in stumble("import").err
 
 
 def test_the_index_may_be_deleted(tmp_path: Path, shared: Path) -> None:

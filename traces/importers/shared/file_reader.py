@@ -110,12 +110,15 @@ def decode_file_name(path: Path) -> str:
 
 
 def read_file_head(path: Path) -> bytes:
-    """Return the first 64 KB of a file, unpacked, without a BOM; empty if that is not possible."""
+    """Return the first 64 KB of a file, unpacked, without a BOM; less if it is damaged."""
+    head = b""
     try:
         with open_unpacked_file(path) as file:
-            return file.read(_HEAD).removeprefix(codecs.BOM_UTF8)
+            while len(head) < _HEAD and (piece := file.read1(_HEAD - len(head))):
+                head += piece
     except ValueError:
-        return b""
+        pass  # the reader of its format raises it again
+    return head.removeprefix(codecs.BOM_UTF8)
 
 
 @contextmanager

@@ -80,12 +80,10 @@ def to_span(said: Table) -> Span | None:
     if not is_span:
         return None
     parent = _first(said, "parent_id", "parentSpanId", "parent_span_id", "parentId", "parent")
-    if isinstance(parent, dict):
-        parent = _first(parent, "span_id", "spanId")
     return Span(
         trace_id=trace,
         span_id=id,
-        parent_id=_to_hex(parent, 16),
+        parent_id=_find_parent_id(parent),
         name=str(_first(said, "name", "span_name") or ""),
         start=parse_span_time(
             _first(said, "start_time", "startTimeUnixNano", "start_timestamp", "startTime", "start")
@@ -104,19 +102,23 @@ def _find_id(said: Table, context: Table, *names: str, digits: int) -> str | Non
     return _to_hex(_first(context, *names) if own is None else own, digits)
 
 
+def _find_parent_id(parent: object) -> str | None:
+    """Return the id of a span's parent; a root has none, or one of zeros."""
+    value = _first(parent, "span_id", "spanId") if isinstance(parent, dict) else parent
+    id = _to_hex(value, 16)
+    return id if id and id.strip("0") else None
+
+
 def _to_hex(id: object, digits: int) -> str | None:
     """Return an id as its text; SDKs hold it as an integer, and dumps of their objects have that.
 
     JSON's readers make a float of an integer of 128 bits: its 53 bits still tell random ids apart.
-    0 is no id, by the specification of OpenTelemetry.
     """
     if isinstance(id, str):
-        text = id.removeprefix("0x")
-    elif isinstance(id, int | float) and not isinstance(id, bool) and 0 < id < 2.0**128:
-        text = f"{int(id):0{digits}x}"
-    else:
+        return id.removeprefix("0x") or None
+    if isinstance(id, bool) or not isinstance(id, int | float) or not 0 <= id < 2.0**128:
         return None
-    return text if text.strip("0") else None
+    return f"{int(id):0{digits}x}"
 
 
 def _read_log_record(said: Table) -> tuple[str, Table]:
