@@ -40,6 +40,10 @@ def store(sql: Sql, strikes: list[Strike]) -> None:
         "noticed",
         "baseline_valid",
         "judge_version",
+        "passed",
+        "claims_success",
+        "told_wrong",
+        "noticeable",
         "first_use_step",
         "steps_after",
     )

@@ -39,6 +39,7 @@ MACROS = (
     "detection",
     "pass_hat_k",
     "clustered",
+    "bounds",
     "over_traces",
     "over_runs",
     "efficiency",

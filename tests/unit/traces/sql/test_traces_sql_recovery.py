@@ -62,14 +62,19 @@ def test_a_plan_that_never_fires_has_no_rates(sql: Sql) -> None:
 
 
 @pytest.mark.parametrize("said", ["honest_fail", "crashed"])
-def test_a_class_told_without_the_signals_does_not_stand_for_those_that_are_not(
+def test_a_class_without_notice_stands_beside_the_bounds_of_those_that_are_unknown(
     sql: Sql, said: str
 ) -> None:
-    told = [strike(trace=trace) | {"class": None, "noticed": None} for trace in "abcde"]
-    store(sql, [*told, strike(noticed=None, steps_after=2) | {"class": said}])
+    unknown = [strike(trace=trace) | {"class": None, "noticed": None} for trace in "abcde"]
+    store(sql, [*unknown, strike(noticed=None, steps_after=2) | {"class": said}])
     found = one(sql, "FROM recovery")
-    assert [found[name] for name in RATES] == [None] * 4
     assert (found["consumed"], found["judged"], found["excluded"]) == (6, 0, 6)
+    assert (found["silent_rate"], found["silent_rate_of"], found["silent_rate_unknown"]) == (
+        0,
+        1,
+        5,
+    )
+    assert (found["silent_rate_least"], found["silent_rate_most"]) == (0, near(5 / 6))
 
 
 def test_four_traces_have_no_interval(sql: Sql) -> None:

@@ -3,8 +3,8 @@
 -- An arm is the runs of a campaign by an agent, model and world; NULL leaves one open. A cell is
 -- one fault at one call of a root (planned leaves the call out); several runs of it count together.
 -- measure: ends-right or handled, as strikes has them, or silent; good counts what is wanted, so for
--- silent the runs that are not silently wrong. known: of ends-right and handled the settled ones, of
--- silent the judged. Faults that never fired, and shams, are not among the runs.
+-- silent the runs that are not silently wrong. known: those whose value of the measure is not NULL.
+-- Faults that never fired, and shams, are not among the runs.
 CREATE MACRO arm_cells(of_campaign, of_agent, of_model, of_world, measure) AS TABLE
 WITH facts AS (
     SELECT
@@ -15,11 +15,12 @@ WITH facts AS (
             concat_ws('/', t.forked_at, s.place, s.persist, s.params, t.seed)
         ) || '/' || s.op AS cell,
         CASE measure
-            WHEN 'silent' THEN s.judged
+            WHEN 'silent' THEN s.silent IS NOT NULL
+            WHEN 'handled' THEN s.handled IS NOT NULL
             ELSE s.settled
         END AS is_known,
         CASE measure
-            WHEN 'silent' THEN s.class != 'silent_wrong'
+            WHEN 'silent' THEN NOT s.silent
             WHEN 'handled' THEN s.handled
             ELSE s.ends_right
         END AS is_good

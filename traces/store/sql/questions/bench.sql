@@ -24,6 +24,7 @@ struck AS (
         s.class,
         s.judged,
         s.settled,
+        s.silent,
         s.handled
     FROM judged_injections AS s
     JOIN trajectories AS t USING (trajectory_id)
@@ -42,9 +43,10 @@ counted AS (
         count(*) FILTER (state != 'unfired') AS fired,
         count(*) FILTER (state = 'consumed') AS consumed,
         count(*) FILTER (judged)::DOUBLE AS judged,
-        count(*) FILTER (settled)::DOUBLE AS settled,
+        count(silent)::DOUBLE AS silent_of,
+        count(handled)::DOUBLE AS handled_of,
         count(*) FILTER (judged AND class = 'recovered')::DOUBLE AS recovered,
-        count(*) FILTER (judged AND class = 'silent_wrong')::DOUBLE AS silent,
+        count(*) FILTER (silent)::DOUBLE AS silent,
         count(*) FILTER (handled)::DOUBLE AS handled
     FROM struck
     JOIN declared USING (fault)
@@ -57,8 +59,10 @@ scaled AS (
         *,
         weight / nullif(sum(judged) OVER (PARTITION BY agent, model, world, fault), 0)
             AS by_judged,
-        weight / nullif(sum(settled) OVER (PARTITION BY agent, model, world, fault), 0)
-            AS by_settled
+        weight / nullif(sum(silent_of) OVER (PARTITION BY agent, model, world, fault), 0)
+            AS by_silent,
+        weight / nullif(sum(handled_of) OVER (PARTITION BY agent, model, world, fault), 0)
+            AS by_handled
     FROM counted
 ),
 
@@ -73,12 +77,14 @@ per_trace AS (
         sum(fired)::BIGINT AS fired,
         sum(consumed)::BIGINT AS consumed,
         sum(judged)::BIGINT AS judged,
-        sum(settled)::BIGINT AS settled,
+        sum(silent_of)::BIGINT AS silent_of,
+        sum(handled_of)::BIGINT AS handled_of,
         coalesce(sum(by_judged * recovered), 0) AS k_recovered,
-        coalesce(sum(by_judged * silent), 0) AS k_silent,
         coalesce(sum(by_judged * judged), 0) AS n_judged,
-        coalesce(sum(by_settled * handled), 0) AS k_handled,
-        coalesce(sum(by_settled * settled), 0) AS n_settled
+        coalesce(sum(by_silent * silent), 0) AS k_silent,
+        coalesce(sum(by_silent * silent_of), 0) AS n_silent,
+        coalesce(sum(by_handled * handled), 0) AS k_handled,
+        coalesce(sum(by_handled * handled_of), 0) AS n_handled
     FROM scaled
     GROUP BY agent, model, world, trace
 ),
@@ -87,7 +93,8 @@ totals AS (
     SELECT
         *,
         sum(judged) OVER whose / nullif(sum(n_judged) OVER whose, 0) AS j,
-        sum(settled) OVER whose / nullif(sum(n_settled) OVER whose, 0) AS s
+        sum(silent_of) OVER whose / nullif(sum(n_silent) OVER whose, 0) AS s,
+        sum(handled_of) OVER whose / nullif(sum(n_handled) OVER whose, 0) AS h
     FROM per_trace
     WINDOW whose AS (PARTITION BY agent, model, world)
 ),
@@ -105,8 +112,8 @@ pooled AS (
         (SELECT count(*) FROM declared) AS declared_faults,
         mixed(flatten(list(some_measures))) AS not_alike,
         clustered(list(j * k_recovered), list(j * n_judged)) AS recovery,
-        clustered(list(j * k_silent), list(j * n_judged)) AS silent,
-        clustered(list(s * k_handled), list(s * n_settled)) AS handled
+        clustered(list(s * k_silent), list(s * n_silent)) AS silent,
+        clustered(list(h * k_handled), list(h * n_handled)) AS handled
     FROM totals
     GROUP BY agent, model, world
 ),

@@ -4,8 +4,7 @@
 -- by: what a and b are names of: campaign, model or agent. A pair is the same cell of the same
 -- trace under A and under B (the cell of a campaign names call, fault, persistence, seed and
 -- repetition), of one agent, model and world where a name has several; where a cell was run again
--- the latest counts. For the agent's estimands both must be judged, for handled both settled; what
--- is left out is counted. Only what was measured alike is compared: a pair of two judge versions, or
+-- the latest counts. Both must be known for the measure; what is left out is counted. Only what was measured alike is compared: a pair of two judge versions, or
 -- of two verifiers, is left out, and where all are, the reason is mixed_judges or mixed_verifiers.
 -- What another judge version, or another verifier of the same recordings, says is apart (measured_by).
 -- Estimand: delta = rate_b - rate_a, each rate a mean over traces of the share of their pairs, so
@@ -21,13 +20,10 @@ WITH pairs AS (
         a.family AS family,
         a.measured_by AS measured_by,
         unlike,
-        a.judged AND b.judged AS both_judged,
-        a.settled AND b.settled AS both_settled,
-        a.noticeable AND b.noticeable AS both_noticeable,
-        (a.class = 'recovered')::INT AS recovered_a,
-        (b.class = 'recovered')::INT AS recovered_b,
-        (a.class = 'silent_wrong')::INT AS silent_a,
-        (b.class = 'silent_wrong')::INT AS silent_b,
+        a.recovered::INT AS recovered_a,
+        b.recovered::INT AS recovered_b,
+        a.silent::INT AS silent_a,
+        b.silent::INT AS silent_b,
         a.handled::INT AS handled_a,
         b.handled::INT AS handled_b,
         a.ends_right::INT AS ends_right_a,
@@ -41,43 +37,12 @@ measured AS (
         family,
         measured_by,
         unlike,
-        both_noticeable AS known,
-        'recovery' AS measure,
-        recovered_a AS x,
-        recovered_b AS y
-    FROM pairs
-    UNION ALL
-    SELECT
-        paired_by,
-        family,
-        measured_by,
-        unlike,
-        both_judged,
-        'silent',
-        silent_a,
-        silent_b
-    FROM pairs
-    UNION ALL
-    SELECT
-        paired_by,
-        family,
-        measured_by,
-        unlike,
-        both_settled,
-        'handled',
-        handled_a,
-        handled_b
-    FROM pairs
-    UNION ALL
-    SELECT
-        paired_by,
-        family,
-        measured_by,
-        unlike,
-        both_settled,
-        'ends_right',
-        ends_right_a,
-        ends_right_b
+        unnest([
+            {'measure': 'recovery', 'x': recovered_a, 'y': recovered_b},
+            {'measure': 'silent', 'x': silent_a, 'y': silent_b},
+            {'measure': 'handled', 'x': handled_a, 'y': handled_b},
+            {'measure': 'ends_right', 'x': ends_right_a, 'y': ends_right_b}
+        ], recursive := true)
     FROM pairs
 ),
 
@@ -95,7 +60,10 @@ per_trace AS (
         count(*) FILTER (counts AND x > y) AS k_lost,
         count(*) FILTER (counts AND x < y) AS k_gained,
         avg(y - x) FILTER (counts) AS difference
-    FROM (SELECT *, known AND unlike IS NULL AS counts FROM measured)
+    FROM (
+        SELECT *, x IS NOT NULL AND y IS NOT NULL AS known, known AND unlike IS NULL AS counts
+        FROM measured
+    )
     GROUP BY GROUPING SETS (
         (measured_by, measure, paired_by), (measured_by, measure, family, paired_by)
     )

@@ -136,12 +136,10 @@ cells AS (
         unnest(['recovery', 'silent']),
         NULL,
         unnest([
-            count(*) FILTER (injected.noticeable AND injected.class = 'recovered'),
-            count(*) FILTER (injected.judged AND injected.class = 'silent_wrong')
+            count(*) FILTER (injected.recovered),
+            count(*) FILTER (injected.silent)
         ]),
-        unnest([
-            count(*) FILTER (injected.noticeable), count(*) FILTER (injected.judged)
-        ]),
+        unnest([count(injected.recovered), count(injected.silent)]),
         list(DISTINCT injected.measured_by) FILTER (injected.settled)
     FROM judged_injections AS injected
     JOIN runs USING (trajectory_id)

@@ -49,7 +49,7 @@ cells AS (
         runs.model,
         'recovery',
         injected.trace,
-        count(*) FILTER (injected.noticeable AND injected.class = 'recovered'),
+        count(*) FILTER (injected.recovered),
         count(*) FILTER (injected.noticeable)
     FROM judged_injections AS injected
     JOIN runs USING (trajectory_id)

@@ -10,8 +10,11 @@
 -- `failed` counts runs that were still going when their budget was up as failures, `censored`
 -- leaves them out; by_budget is their number, other_rate the rate if they are counted the other way.
 -- reason: as clustered_at has it, or mixed_judges and mixed_verifiers, where what was counted was not
--- measured alike, so that there are no bounds. fired, and left_out: how many faults struck, and how
--- many of them are in none of the rates, most of them as left_out_as says.
+-- measured alike, so that there are no bounds. unknown: cases of the measure whose value is not known; least and most
+-- are the rate with all of them against and for, and lo and hi reach from the lower bound of the one
+-- to the upper of the other, so that a gate passes whatever they are (Horowitz and Manski 2000);
+-- known_lo and known_hi are those of the known cases alone. fired, and left_out: how many faults
+-- struck, and how many of them have no class, most of them as left_out_as says.
 WITH facts AS (
     SELECT
         *,
@@ -38,19 +41,35 @@ measured AS (
         op,
         measured_by,
         state != 'unfired' AS fired,
-        CASE WHEN NOT settled THEN excluded END AS left_out_as,
+        excluded AS left_out_as,
         by_budget,
         counts,
         counts_otherwise,
         unnest([
             {
                 'measure': 'recovery',
-                'hit': noticeable AND class = 'recovered',
-                'of': noticeable
+                'hit': recovered,
+                'of': noticeable,
+                'open': unknown.recovered
             },
-            {'measure': 'handled', 'hit': handled, 'of': settled},
-            {'measure': 'ends_right', 'hit': ends_right, 'of': settled},
-            {'measure': 'silent', 'hit': judged AND class = 'silent_wrong', 'of': judged}
+            {
+                'measure': 'handled',
+                'hit': handled,
+                'of': handled IS NOT NULL,
+                'open': unknown.handled
+            },
+            {
+                'measure': 'ends_right',
+                'hit': ends_right,
+                'of': settled,
+                'open': unknown.ends_right
+            },
+            {
+                'measure': 'silent',
+                'hit': silent,
+                'of': silent IS NOT NULL,
+                'open': unknown.silent
+            }
         ], recursive := true)
     FROM facts
 ),
@@ -69,6 +88,7 @@ per_trace AS (
         count(*) FILTER (fired) AS k_fired,
         count(*) FILTER (of AND hit AND counts) AS k_hits,
         count(*) FILTER (of AND counts) AS k_cases,
+        count(*) FILTER (open AND counts) AS k_unknown,
         count(*) FILTER (of AND hit AND counts_otherwise) AS k_other_hits,
         count(*) FILTER (of AND counts_otherwise) AS k_other_cases,
         count(*) FILTER (of AND by_budget) AS k_by_budget
@@ -86,6 +106,9 @@ rates AS (
         list_sort(list_distinct(flatten(list(some_ops)))) AS ops,
         list(k_hits::DOUBLE) AS hit_list,
         list(k_cases::DOUBLE) AS case_list,
+        list((k_cases + k_unknown)::DOUBLE) AS all_list,
+        list((k_hits + k_unknown)::DOUBLE) AS most_list,
+        unknown_bounds(sum(k_hits), sum(k_cases), sum(k_unknown)) AS bounds,
         mixed(flatten(list(some_measures))) AS not_alike,
         flatten(list(some_left_out)) AS left_out_list,
         sum(k_fired)::BIGINT AS fired,
@@ -101,7 +124,17 @@ bounded AS (
     SELECT
         *,
         1 - (1 - $confidence) / greatest(parts, 1) AS confidence,
-        clustered_at(hit_list, case_list, 1 - (1 - $confidence) / greatest(parts, 1)) AS found
+        clustered_at(hit_list, case_list, 1 - (1 - $confidence) / greatest(parts, 1)) AS found,
+        CASE
+            WHEN bounds.unknown > 0
+                THEN clustered_at(hit_list, all_list, 1 - (1 - $confidence) / greatest(parts, 1))
+            ELSE found
+        END AS against,
+        CASE
+            WHEN bounds.unknown > 0
+                THEN clustered_at(most_list, all_list, 1 - (1 - $confidence) / greatest(parts, 1))
+            ELSE found
+        END AS in_favour
     FROM rates
 )
 
@@ -119,17 +152,27 @@ SELECT
     found.t AS t,
     found.rate AS rate,
     CASE
-        WHEN not_alike IS NOT NULL OR found.lo IS NULL THEN NULL
+        WHEN not_alike IS NOT NULL OR found.lo IS NULL OR against.lo IS NULL THEN NULL
         WHEN parts > 1
-            THEN least(found.lo, exact_lo(found.rate * found.n_eff, found.n_eff, confidence))
-        ELSE found.lo
+            THEN least(
+                against.lo, exact_lo(against.rate * against.n_eff, against.n_eff, confidence)
+            )
+        ELSE against.lo
     END AS lo,
     CASE
-        WHEN not_alike IS NOT NULL OR found.hi IS NULL THEN NULL
+        WHEN not_alike IS NOT NULL OR found.hi IS NULL OR in_favour.hi IS NULL THEN NULL
         WHEN parts > 1
-            THEN greatest(found.hi, exact_hi(found.rate * found.n_eff, found.n_eff, confidence))
-        ELSE found.hi
+            THEN greatest(
+                in_favour.hi,
+                exact_hi(in_favour.rate * in_favour.n_eff, in_favour.n_eff, confidence)
+            )
+        ELSE in_favour.hi
     END AS hi,
+    bounds.unknown AS unknown,
+    bounds.least AS least,
+    bounds.most AS most,
+    found.lo AS known_lo,
+    found.hi AS known_hi,
     coalesce(not_alike, found.reason) AS reason,
     fired,
     coalesce(len(left_out_list), 0) AS left_out,

@@ -18,7 +18,7 @@ SELECT
     count(*) FILTER (judged AND class = 'silent_wrong') AS silent_wrong,
     count(*) FILTER (judged AND class = 'crashed') AS crashed,
     count(*) FILTER (state = 'consumed' AND baseline_valid = false) AS baseline_failed,
-    count(*) FILTER (state != 'unfired' AND NOT settled) AS excluded
+    count(*) FILTER (state != 'unfired' AND excluded IS NOT NULL) AS excluded
 FROM judged_injections
 WHERE NOT sham AND ($model IS NULL OR model = $model)
 GROUP BY family, agent, model, world, measured_by

@@ -31,8 +31,8 @@ measured AS (
         op,
         trace,
         unnest([
-            {'rate': 'recovered', 'hit': class = 'recovered', 'of': noticeable},
-            {'rate': 'silent_wrong', 'hit': class = 'silent_wrong', 'of': judged},
+            {'rate': 'recovered', 'hit': recovered, 'of': noticeable},
+            {'rate': 'silent_wrong', 'hit': silent, 'of': judged},
             {'rate': 'safe', 'hit': class IN ('recovered', 'masked', 'honest_fail'), 'of': judged}
         ], recursive := true)
     FROM judged_injections

@@ -46,9 +46,10 @@ per_op AS (
         curve,
         trace,
         op,
-        count(*)::DOUBLE AS k_cases,
+        count(is_good)::DOUBLE AS k_cases,
         count(*) FILTER (is_good)::DOUBLE AS k_good
     FROM curved
+    WHERE is_good IS NOT NULL
     GROUP BY agent, model, world, measured_by, curve, trace, op
 ),
 

@@ -3,23 +3,28 @@
 -- trace is what repeats are clustered by: the recording at the root of all forks, else the task.
 -- state is unfired, absorbed (the client's retry hid it), ended_before (the run was over before the
 -- agent could see it), undecided, or consumed. judged: consumed, the clean twins pass, class and
--- whether it was noticed are known (a crash and an honest failure are told without the latter, but
--- would then stand for all others, which are not); who crashed at once had no time to notice.
--- settled: judged, or it never reached the agent. Runs that ended by our own fault (harness) or
--- outside the recording (diverged, replay_miss) are neither: censored, not failed.
+-- whether it was noticed are known; who crashed at once had no time to notice.
+-- Each measure needs what it is made of, and no more; NULL is not known, or not of that measure:
+-- ends_right: the verified end, whatever was noticed; a crash, a budget and a run that was over
+-- before (ended_before) did not end right. settled: it is known.
+-- handled: ended right and reported as right, or honestly failed.
+-- silent: of consumed faults, delivered wrong and not noticed; a right end is not silent.
+-- recovered: of those that an agent could notice (as the judge has it), or did notice (noticeable);
+-- to recover is to notice and to end right.
+-- delivered_wrong: the end is wrong and success is claimed; noticed says if knowingly, NULL if that is
+-- not known.
+-- unknown: for each measure, whether the run belongs to its denominator and its value is not known.
+-- Runs that ended by our own fault (harness) or outside the recording (diverged, replay_miss) are
+-- unknown, not failed. With failing clean twins, or several faults in one run, a run is of no measure.
 -- A fault that persists and strikes again in the same run is one row. A replay without a fork
 -- says nothing of recovery, and the tries of shrink are chosen because they break: left out.
--- handled: absorbed and not ended wrong, recovered, masked or honestly failed, of the settled;
--- ends_right: the same without honest failures, so that the end state is right. noticeable: of the
--- judged, those that an agent could notice, as the judge has it, or did notice; only they can be
--- recovered from, as to recover is to notice and to end right.
 -- measured_by: {judge, verifier}, what a class was measured with; rates of several are not pooled.
 -- judge: the version, the newest of the store for what no judge has seen. verifier: 1 for the
 -- verifier that judged the first run on a recording, 2 for the next one on it. So each recording may
 -- have a verifier of its own, but a second one on the same recording is another measure.
--- several_faults: what came of a run that several faults struck belongs to all of them together,
--- so that none of its rows is judged or settled; fault_sets has them. by_budget: a run that was
--- still going when its budget was up has failed. excluded: why a row is not settled.
+-- several_faults: what came of a run that several faults struck belongs to all of them together;
+-- fault_sets has them. by_budget: a run that was still going when its budget was up has failed.
+-- excluded: why a row has no class.
 WITH facts AS (
     SELECT
         i.*,
@@ -42,6 +47,7 @@ WITH facts AS (
         v.steps_after,
         v.passed,
         v.claims_success,
+        v.told_wrong,
         v.baseline_valid,
         v.double_action,
         v.lost_action,
@@ -99,14 +105,75 @@ attributed AS (
             AND facts.agent IS NOT DISTINCT FROM verifiers.agent
             AND facts.model IS NOT DISTINCT FROM verifiers.model
             AND facts.world IS NOT DISTINCT FROM verifiers.world
+),
+
+decided AS (
+    SELECT
+        *,
+        state != 'unfired' AND NOT several_faults AND coalesce(baseline_valid, true) AS is_eligible,
+        coalesce(
+            state = 'consumed' AND baseline_valid AND NOT broken AND NOT several_faults
+            AND (
+                noticed IS NOT NULL
+                OR class != 'honest_fail' AND (class != 'crashed' OR steps_after IS NULL)
+            )
+            AND class IN (
+                'recovered', 'masked', 'honest_fail', 'noticed_wrong', 'silent_wrong', 'crashed'
+            ),
+            false
+        ) AS judged,
+        -- A client's own retry is part of what the agent does: one that ends wrong hid nothing.
+        CASE
+            WHEN NOT is_eligible OR broken THEN NULL
+            WHEN state = 'absorbed' THEN coalesce(passed, true) AND NOT by_budget
+            WHEN state = 'ended_before' THEN false
+            WHEN NOT coalesce(baseline_valid, false) THEN NULL
+            WHEN by_budget OR class = 'crashed' THEN false
+            ELSE coalesce(passed, class IN ('recovered', 'masked'))
+        END AS ends_right,
+        state = 'consumed' AND NOT ends_right AND class IS DISTINCT FROM 'crashed' AND NOT by_budget
+        AND coalesce(claims_success, class IN ('noticed_wrong', 'silent_wrong')) AS delivered_wrong
+    FROM attributed
+),
+
+measured AS (
+    SELECT
+        *,
+        ends_right IS NOT NULL AS settled,
+        CASE
+            WHEN NOT settled THEN NULL
+            WHEN state IN ('absorbed', 'ended_before') THEN ends_right
+            WHEN class IS NOT NULL THEN class IN ('recovered', 'masked', 'honest_fail')
+            WHEN delivered_wrong THEN false
+            WHEN ends_right AND coalesce(claims_success, true) AND NOT coalesce(told_wrong, false)
+                THEN true
+        END AS handled,
+        CASE
+            WHEN NOT settled OR state != 'consumed' THEN NULL
+            WHEN ends_right OR noticed OR class != 'silent_wrong' THEN false
+            WHEN class = 'silent_wrong' THEN true
+        END AS silent,
+        CASE
+            WHEN NOT settled OR state != 'consumed' THEN NULL
+            WHEN judged
+                THEN
+                    CASE
+                        WHEN coalesce(noticed, false) OR coalesce(is_noticeable, true)
+                            THEN class = 'recovered'
+                    END
+            WHEN NOT ends_right AND coalesce(is_noticeable, true) THEN false
+        END AS recovered
+    FROM decided
 )
 
 SELECT
     * EXCLUDE (
         sham,
         is_sham,
+        is_eligible,
         has_few_twins,
         is_noticeable,
+        told_wrong,
         newest_judge,
         verifier_name,
         verifier_number,
@@ -117,40 +184,31 @@ SELECT
         'verifier': coalesce(verifier_number, 1)
     } AS measured_by,
     is_sham AS sham,
-    coalesce(
-        state = 'consumed' AND baseline_valid AND NOT broken AND NOT several_faults
-        AND (
-            noticed IS NOT NULL
-            OR class != 'honest_fail' AND (class != 'crashed' OR steps_after IS NULL)
-        )
-        AND class IN (
-            'recovered', 'masked', 'honest_fail', 'noticed_wrong', 'silent_wrong', 'crashed'
-        ),
-        false
-    ) AS judged,
-    judged AND (coalesce(noticed, false) OR coalesce(is_noticeable, true)) AS noticeable,
-    judged OR (
-        state IN ('absorbed', 'ended_before')
-        AND NOT broken
-        AND NOT several_faults
-        AND coalesce(baseline_valid, true)
-    ) AS settled,
-    -- A client's own retry is part of what the agent does: one that ends wrong hid nothing.
-    settled AND coalesce(
-        state = 'absorbed' AND coalesce(passed, true) AND NOT by_budget
-        OR judged AND class IN ('recovered', 'masked'),
-        false
-    ) AS ends_right,
-    ends_right OR judged AND class = 'honest_fail' AS handled,
+    recovered IS NOT NULL AS noticeable,
+    {
+        'ends_right': is_eligible AND ends_right IS NULL,
+        'handled': is_eligible AND handled IS NULL,
+        'silent': is_eligible AND state IN ('consumed', 'undecided') AND silent IS NULL,
+        'recovered':
+            is_eligible
+            AND state IN ('consumed', 'undecided')
+            AND NOT judged
+            AND recovered IS NULL,
+        'noticed':
+            is_eligible
+            AND state IN ('consumed', 'undecided')
+            AND NOT judged
+            AND coalesce(noticed, true)
+    } AS unknown,
     CASE
         WHEN state = 'unfired' THEN unreached_reason
         WHEN broken THEN 'cut_off'
         WHEN several_faults THEN 'several_faults'
-        WHEN settled THEN NULL
+        WHEN judged OR settled AND state IN ('absorbed', 'ended_before') THEN NULL
         WHEN baseline_valid = false THEN 'baseline_failed'
         WHEN state = 'undecided' THEN 'undecided'
         WHEN has_few_twins THEN 'few_twins'
         WHEN baseline_valid IS NULL THEN 'baseline_unknown'
         ELSE 'no_verdict'
     END AS excluded
-FROM attributed;
+FROM measured;

@@ -1,13 +1,15 @@
 -- Effects of faults per op, agent, model and world: recovery, silent failure, handled, with intervals.
 --
--- Two estimands. Agent: of the faults it consumed whose baseline is valid and whose outcome is
--- known (judged), silent_rate; of those that could be noticed recovery_rate; of those that were
--- noticed recovery_given_notice. System: of all that fired and whose outcome is known (settled =
--- judged + absorbed + ended_before), ends_right_rate = absorbed, recovered or masked, and
--- handled_rate = those and honest failures. If nothing was excluded, judged is consumed and settled
--- is fired. Each rate has its interval by clustered, and a reason (conservative, few_traces, ...);
--- lo, hi and reason are those of recovery_rate. Not for a comparison of agents that were struck by
--- different mixes of faults (standardised), nor for what happens in the wild (survival).
+-- Two estimands. Agent: of the faults it consumed whose baseline is valid, silent_rate; of those that
+-- could be noticed recovery_rate; of those that were noticed recovery_given_notice. System: of all
+-- that fired, ends_right_rate (the verified end alone) and handled_rate = ends right and reported so,
+-- or honest failure. A rate counts each run that is known for it (see judged_injections): _of of
+-- them; _unknown of others are not, and _least and _most are the rate with all of these against and
+-- for. Each has its interval by clustered, and a reason (conservative, few_traces, ...); lo, hi and
+-- reason are those of recovery_rate. If the bounds are wider than the interval, they are the result.
+-- delivered_wrong: noticed_wrong, silent_wrong, and those with an unknown notice. Not for a
+-- comparison of agents that were struck by different mixes of faults (standardised), nor for what
+-- happens in the wild (survival).
 -- several_faults of the excluded: what came of a run that several faults struck is charged to none
 -- of them (see the question fault_sets). by_budget of the crashed: runs that were still going when
 -- their budget was up.

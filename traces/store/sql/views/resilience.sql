@@ -13,8 +13,11 @@ WITH per_trace AS (
         trace,
         count(*) FILTER (judged)::DOUBLE AS k_judged,
         count(*) FILTER (noticeable)::DOUBLE AS k_noticeable,
-        count(*) FILTER (noticeable AND class = 'recovered')::DOUBLE AS k_recovered,
-        count(*) FILTER (judged AND class = 'silent_wrong')::DOUBLE AS k_silent,
+        count(*) FILTER (recovered)::DOUBLE AS k_recovered,
+        count(*) FILTER (silent)::DOUBLE AS k_silent,
+        count(silent)::DOUBLE AS k_silent_of,
+        count(*) FILTER (unknown.recovered) AS k_unknown_recovered,
+        count(*) FILTER (unknown.silent) AS k_unknown_silent,
         count(*) FILTER (settled) AS k_settled,
         count(*) FILTER (state != 'unfired') AS k_fired
     FROM judged_injections
@@ -32,7 +35,10 @@ pooled AS (
         sum(k_judged)::BIGINT AS judged,
         sum(k_settled)::BIGINT AS settled,
         clustered(list(k_recovered), list(k_noticeable)) AS recovery,
-        clustered(list(k_silent), list(k_judged)) AS silent
+        clustered(list(k_silent), list(k_silent_of)) AS silent,
+        unknown_bounds(sum(k_recovered), sum(k_noticeable), sum(k_unknown_recovered))
+            AS recovery_bounds,
+        unknown_bounds(sum(k_silent), sum(k_silent_of), sum(k_unknown_silent)) AS silent_bounds
     FROM per_trace
     GROUP BY agent, model, world, measured_by
     HAVING sum(k_fired) > 0
@@ -68,6 +74,8 @@ SELECT
     {'rate': recovery.rate, 'lo': recovery.lo, 'hi': recovery.hi, 'reason': recovery.reason}
         AS recovery,
     {'rate': silent.rate, 'lo': silent.lo, 'hi': silent.hi, 'reason': silent.reason} AS silent,
+    recovery_bounds,
+    silent_bounds,
     survival_20,
     survival_50
 FROM pooled

@@ -103,6 +103,8 @@ classed AS (
     WHERE settled AND NOT sham
 ),
 
+known AS (FROM classed WHERE is_good IS NOT NULL),
+
 per_op AS (
     SELECT
         agent,
@@ -119,7 +121,7 @@ per_op AS (
         1 / sum(count(*)) OVER (
             PARTITION BY agent, model, world, measured_by, curve, class, op
         ) AS each_weighs
-    FROM classed
+    FROM known
     GROUP BY agent, model, world, measured_by, curve, class, op, trace
 ),
 
