@@ -344,7 +344,11 @@ def test_who_is_its_own_ancestor_does_not_hang_a_store(sql: Sql) -> None:
 
 CLASS = st.sampled_from([*SIX, "unreached", None])
 STRIKE = st.builds(
-    lambda fate, said, **told: strike(**told) | fate | {"class": said},
+    lambda fate, said, **told: (
+        strike(**told)
+        | fate
+        | {"class": None if said == "unreached" and fate["consumed"] else said}
+    ),
     fate=st.sampled_from(
         [
             {"consumed": True},
@@ -400,7 +404,13 @@ def counted(strikes: list[Strike]) -> dict[str, object]:
         for each in known
         if state(each) in ("absorbed", "ended_before") and each["baseline_valid"] is not False
     ]
-    classes = Counter(each["class"] for each in judged)
+    decided = [
+        each
+        for each in known
+        if state(each) == "consumed" and each["baseline_valid"] and each["class"] in SIX
+    ]
+    settled = len(decided) + len(lost)
+    classes = Counter(each["class"] for each in decided)
     handled = sum(classes[name] for name in ("recovered", "masked", "honest_fail"))
     handled += sum(state(each) == "absorbed" for each in lost)
     return {
@@ -408,11 +418,11 @@ def counted(strikes: list[Strike]) -> dict[str, object]:
         "absorbed": states["absorbed"],
         "consumed": states["consumed"],
         "judged": len(judged),
-        "settled": len(judged) + len(lost),
-        "recovery_rate": share(classes["recovered"], len(judged)),
-        "silent_rate": share(classes["silent_wrong"], len(judged)),
-        "handled_rate": share(handled, len(judged) + len(lost)),
-        "traces": len({each["trace"] for each in judged}),
+        "settled": settled,
+        "recovery_rate": share(classes["recovered"], len(decided)),
+        "silent_rate": share(classes["silent_wrong"], len(decided)),
+        "handled_rate": share(handled, settled),
+        "traces": len({each["trace"] for each in decided}),
     }
 
 

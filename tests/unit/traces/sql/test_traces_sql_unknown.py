@@ -143,7 +143,8 @@ def test_a_gate_counts_each_unknown_run_against_its_limit(
     [found] = [row for row in _ask_gate(sql) if row["measure"] == measure]
     assert found["unknown"] == 10
     worst = {"hi": found["most"], "lo": found["least"]}[side]
-    assert (found["lo"] <= worst <= found["hi"]) and worst == near({"hi": 0.2, "lo": 0.8}[side])
+    assert found["lo"] <= worst <= found["hi"]
+    assert worst == near({"hi": 0.2, "lo": 0.8}[side])
     assert sound[side] == sound[f"known_{side}"] == near(found[f"known_{side}"])
 
 

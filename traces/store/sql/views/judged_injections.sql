@@ -128,8 +128,9 @@ decided AS (
             WHEN state = 'absorbed' THEN coalesce(passed, true) AND NOT by_budget
             WHEN state = 'ended_before' THEN false
             WHEN NOT coalesce(baseline_valid, false) THEN NULL
-            WHEN by_budget OR class = 'crashed' THEN false
-            ELSE coalesce(passed, class IN ('recovered', 'masked'))
+            WHEN by_budget THEN false
+            WHEN state = 'undecided' THEN passed
+            ELSE class IS DISTINCT FROM 'crashed' AND coalesce(passed, class IN ('recovered', 'masked'))
         END AS ends_right,
         state = 'consumed' AND NOT ends_right AND class IS DISTINCT FROM 'crashed' AND NOT by_budget
         AND coalesce(claims_success, class IN ('noticed_wrong', 'silent_wrong')) AS delivered_wrong
@@ -150,18 +151,14 @@ measured AS (
         END AS handled,
         CASE
             WHEN NOT settled OR state != 'consumed' THEN NULL
-            WHEN ends_right OR noticed OR class != 'silent_wrong' THEN false
-            WHEN class = 'silent_wrong' THEN true
+            WHEN class IS NOT NULL THEN class = 'silent_wrong'
+            WHEN ends_right OR noticed THEN false
         END AS silent,
         CASE
             WHEN NOT settled OR state != 'consumed' THEN NULL
-            WHEN judged
-                THEN
-                    CASE
-                        WHEN coalesce(noticed, false) OR coalesce(is_noticeable, true)
-                            THEN class = 'recovered'
-                    END
-            WHEN NOT ends_right AND coalesce(is_noticeable, true) THEN false
+            WHEN NOT coalesce(noticed, false) AND NOT coalesce(is_noticeable, true) THEN NULL
+            WHEN class IS NOT NULL THEN class = 'recovered'
+            WHEN NOT ends_right THEN false
         END AS recovered
     FROM decided
 )
