@@ -92,10 +92,10 @@ class CampaignEstimate:
                 if self.usd is not None
                 else f"cost unknown (no price for {', '.join(self.unpriced)})"
             )
-            minutes = self.seconds / 60 / self.jobs
             yield (
-                f"  left: {self.runs_left} runs, {money}, {minutes:.1f} minutes on {self.jobs} "
-                "processes, by what the recordings took"
+                f"  left: {self.runs_left} runs, {money}, at least "
+                f"{_format_duration(self.seconds / self.jobs)} on {self.jobs} processes: what the "
+                "recordings took, without the start of the agent, reset and verify"
             )
         need, planned = self.need, self.injections
         yield (
@@ -108,6 +108,10 @@ class CampaignEstimate:
         yield f"  planned: {planned} in {traces} traces, " + (
             "enough" if enough else "not enough: more traces help more than more repetitions"
         )
+
+
+def _format_duration(seconds: float) -> str:
+    return f"{seconds / 60:.1f} minutes" if seconds >= 60 else f"{max(1, round(seconds))} seconds"
 
 
 def estimate_campaign(

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Iterator, Sequence
+from statistics import median
 
 from faults.judging.judge import to_run_evidence
 from stumble.campaigns.scheduler import CampaignProgress
@@ -19,6 +20,7 @@ from traces.lazy_dataclass import dataclass
 from traces.store.trace_store import TraceStore
 from traces.tape import read_tape
 
+PRINTED_RATES = ("recovery_rate", "silent_rate", "ends_right_rate", "handled_rate")
 SHOWN_LINES = 3
 """Divergences, missing sites and warnings that are printed in full."""
 
@@ -58,8 +60,8 @@ class CampaignResult:
             return ExitCode.BUDGET
         if not sum(_read_outcome_count(row, "fired") for row in self.recovery):
             return ExitCode.DIVERGED if self.standing.diverged else ExitCode.NOTHING_FIRED
-        # The silent rate has the most cases of all rates: if it has no interval, none has.
-        if any(row["silent_rate_lo"] is None for row in self.recovery):
+        # Ends-right has the most cases of all rates: if it has no interval, none has.
+        if any(row["ends_right_rate_lo"] is None for row in self.recovery):
             return ExitCode.NOT_ENOUGH
         return ExitCode.OK
 
@@ -127,7 +129,16 @@ class CampaignResult:
         if not self.recovery:
             yield "nothing fired, so nothing can be said about recovery"
             return
-        head = ("model", "fault", "fired", "consumed", "recovered", "silently wrong", "handled")
+        head = (
+            "model",
+            "fault",
+            "fired",
+            "consumed",
+            "recovered",
+            "silently wrong",
+            "ends right",
+            "handled",
+        )
         rows = [
             (
                 str(row["model"] or row["agent"] or ""),
@@ -136,6 +147,7 @@ class CampaignResult:
                 str(row["consumed"]),
                 format_rate_interval(row, "recovery_rate"),
                 format_rate_interval(row, "silent_rate"),
+                format_rate_interval(row, "ends_right_rate"),
                 format_rate_interval(row, "handled_rate"),
             )
             for row in self.recovery
@@ -145,6 +157,14 @@ class CampaignResult:
             yield "  ".join(
                 cell.ljust(width) for cell, width in zip(row, widths, strict=True)
             ).rstrip()
+        if bound_widths := [
+            most - least
+            for row in self.recovery
+            for rate in PRINTED_RATES
+            if isinstance(most := row[f"{rate}_most"], float)
+            and isinstance(least := row[f"{rate}_least"], float)
+        ]:
+            yield f"bounds by unknown runs: median width {median(bound_widths):.2f}"
 
     def _list_next_steps(self) -> Iterator[str]:
         now, name = self.standing, self.campaign.name
@@ -172,17 +192,26 @@ def _list_first_lines(what: str, lines: Sequence[str]) -> Iterator[str]:
 
 
 def format_rate_interval(row: ReportRow, name: str) -> str:
-    """Format a rate as `40% (31%-50%)`, or `40%` if there is no interval."""
+    """Format a rate as `40% (31%-50%)` or, without an interval, `2 of 5`, with its unknown cases.
+
+    Bounds stand first if they are wider than the interval: `17%-58% by 5 unknown, known 2 of 7`.
+    """
     value, lo, hi = row[name], row[f"{name}_lo"], row[f"{name}_hi"]
-    if not isinstance(value, float):
-        return "unknown"
-    if not isinstance(lo, float) or not isinstance(hi, float):
-        return f"{value:.0%}"
-    return f"{value:.0%} ({lo:.0%}-{hi:.0%})"
+    of, unknown = (_read_outcome_count(row, f"{name}{part}") for part in ("_of", "_unknown"))
+    least, most = row.get(f"{name}_least"), row.get(f"{name}_most")
+    known, width = "unknown", 0.0
+    if isinstance(value, float):
+        known = f"{value:.0%}" if not of else f"{round(value * of)} of {of}"
+    if isinstance(value, float) and isinstance(lo, float) and isinstance(hi, float):
+        known, width = f"{value:.0%} ({lo:.0%}-{hi:.0%})", hi - lo
+    if not unknown or not isinstance(least, float) or not isinstance(most, float):
+        return known
+    bounds = f"{least:.0%}-{most:.0%} by {unknown} unknown"
+    return f"{bounds}, known {known}" if most - least > width else f"{known}, {bounds}"
 
 
 def _read_outcome_count(row: ReportRow, name: str) -> int:
-    value = row[name]
+    value = row.get(name)
     return value if isinstance(value, int) else 0
 
 

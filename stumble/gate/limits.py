@@ -39,11 +39,22 @@ class GateRate:
     """Distance of a bound in standard errors."""
     rate: float | None
     lo: float | None
+    """Lower bound of the interval with all unknown cases counted against."""
     hi: float | None
+    """Upper bound of the interval with all unknown cases counted for."""
     reason: str | None
+    unknown: int = 0
+    """Cases of this measure whose value is not known; in `lo` and `hi`, not in `rate`."""
+    least: float | None = None
+    """The rate with all unknown cases against."""
+    most: float | None = None
+    """The rate with all unknown cases for."""
+    known_lo: float | None = None
+    known_hi: float | None = None
+    """The interval of the known cases alone."""
     fired: int = 0
     left_out: int = 0
-    """Injected faults that are in no rate."""
+    """Injected faults without a class."""
     left_out_as: str | None = None
     """The most frequent reason."""
     next_step: str | None = None
@@ -56,6 +67,15 @@ class GateRate:
     """Number of operators or families compared with a limit together."""
     confidence: float = 0.95
     """Confidence of the interval; above the requested one if there are several parts."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the unknown cases move the rate by more than its interval is wide."""
+        if not self.unknown or self.least is None or self.most is None:
+            return False
+        if self.known_lo is None or self.known_hi is None:
+            return True
+        return self.most - self.least > self.known_hi - self.known_lo
 
     @property
     def subject(self) -> str:
@@ -111,10 +131,20 @@ class GateCheck:
             return 0
         if rate.rate is None or rate.reason in NO_INTERVAL_REASONS:
             return None
-        traces = self._count_traces_needed(rate.rate)
+        nearest = self._find_nearest_rate(rate.rate)
+        traces = None if nearest is None else self._count_traces_needed(nearest)
         if traces is None:
             return None
         return max(1, max(MIN_TRACES, math.ceil(traces)) - rate.traces)
+
+    def _find_nearest_rate(self, rate: float) -> float | None:
+        """Return the rate nearest to the limit that unknown cases allow; None if either side."""
+        least, most = self.rate.least, self.rate.most
+        if not self.rate.unknown or least is None or most is None:
+            return rate
+        if least <= self.limit.value <= most:
+            return None
+        return most if most < self.limit.value else least
 
     def _count_traces_needed(self, rate: float) -> float | None:
         """Return the number of traces at which a bound touches the limit."""
@@ -138,9 +168,15 @@ def format_gate_rate(rate: GateRate) -> str:
     if rate.rate is None:
         return "no fault was judged" + (f" of {rate.fired} that fired" if rate.fired else "")
     counted = f"{rate.hits} of {rate.cases} in {rate.traces} trace{'s' * (rate.traces != 1)}"
-    if rate.lo is None or rate.hi is None:
-        return f"{rate.rate:.3f} ({counted}), no interval: {rate.reason}"
-    return f"{rate.rate:.3f} [{rate.lo:.3f}, {rate.hi:.3f}] ({counted})"
+    lo, hi = (rate.known_lo, rate.known_hi) if rate.unknown else (rate.lo, rate.hi)
+    if lo is None or hi is None:
+        known = f"{rate.rate:.3f} ({counted}), no interval: {rate.reason}"
+    else:
+        known = f"{rate.rate:.3f} [{lo:.3f}, {hi:.3f}] ({counted})"
+    if not rate.unknown or rate.least is None or rate.most is None:
+        return known
+    bounds = f"{rate.least:.3f} to {rate.most:.3f} by {rate.unknown} unknown"
+    return f"{bounds}; of the known {known}" if rate.is_open else f"{known}; {bounds}"
 
 
 def check_gate_limits(

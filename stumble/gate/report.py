@@ -10,7 +10,11 @@ from stumble.gate.limits import (
     format_gate_rate,
     join_gate_verdicts,
 )
-from stumble.verdicts.exclusions import EXCLUSION_WORDS, MIXED_VERDICT_REMEDIES
+from stumble.verdicts.exclusions import (
+    EXCLUSION_REMEDIES,
+    EXCLUSION_WORDS,
+    MIXED_VERDICT_REMEDIES,
+)
 
 _VERDICT_WORDS = {"pass": "pass", "fail": "FAIL", "unknown": "not enough evidence"}
 
@@ -56,12 +60,16 @@ def _explain_undecidable(rate: GateRate) -> str:
     if (reason := str(rate.reason)) in MIXED_VERDICT_REMEDIES:
         return MIXED_VERDICT_REMEDIES[reason]
     if rate.rate is None and rate.left_out_as:
-        return (
-            f"{rate.left_out} are left out: "
-            f"{EXCLUSION_WORDS.get(rate.left_out_as, rate.left_out_as)}"
-        )
+        words = EXCLUSION_WORDS.get(rate.left_out_as, rate.left_out_as)
+        remedy = EXCLUSION_REMEDIES.get(rate.left_out_as)
+        return f"{rate.left_out} are left out: {words}" + (f"; {remedy}" if remedy else "")
     if rate.rate is None:
         return "inject faults into this agent first"
+    if rate.unknown:
+        return (
+            f"the {rate.unknown} unknown runs decide, more recordings do not while as many stay "
+            "unknown: see `stumble sql exclusions`, and `stumble why`"
+        )
     return "the rate is the limit itself: more recordings decide once it moves"
 
 
@@ -89,6 +97,11 @@ def gate_check_to_dict(check: LimitCheck) -> dict[str, object]:
         "lo": rate.lo,
         "hi": rate.hi,
         "reason": rate.reason,
+        "unknown": rate.unknown,
+        "least": rate.least,
+        "most": rate.most,
+        "known_lo": rate.known_lo,
+        "known_hi": rate.known_hi,
         "fired": rate.fired,
         "left_out": rate.left_out,
         "left_out_as": rate.left_out_as,

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 HEADLINE_TERMS = (
     "Each interval is a 95 % interval over traces (a recording, or a task, with all its repeats): "
     "if the whole study were made again and again on other traces of this kind, 95 of 100 such "
-    "intervals would hold the true rate. Fewer than 5 traces have none."
+    "intervals would hold the rate of the runs whose value is known. Unknown runs are in none: "
+    "with all of them against and all of them for, the rate is at the ends of its bounds, which "
+    "stand first if they are wider than the interval. What the judge reads wrongly is in neither. "
+    "Fewer than 5 traces have no interval."
 )
 NO_RUNS = "There are no runs in what was selected."
 NO_FAULTS = (
@@ -70,18 +73,23 @@ def build_headline_section(
 
 
 def make_handled_figure(row: ReportRow) -> ReportFigure:
-    """Make the share absorbed, recovered, masked or honestly failed of settled injections."""
-    return make_figure(row, "handled_rate", n="settled", reason="nothing_judged")
+    """Make the share that ended right and was reported so, or failed honestly, of fired faults."""
+    return make_figure(row, "handled_rate", n="handled_rate_of", reason="nothing_judged")
 
 
 def make_recovered_figure(row: ReportRow) -> ReportFigure:
-    """Make the share noticed and ended right of judged injections that reached the agent."""
-    return make_figure(row, "recovery_rate", n="judged", reason="nothing_judged")
+    """Make the share noticed and ended right, of the faults that could be noticed."""
+    return make_figure(row, "recovery_rate", n="recovery_rate_of", reason="nothing_judged")
 
 
 def make_silent_figure(row: ReportRow) -> ReportFigure:
-    """Make the share wrong and never noticed of judged injections that reached the agent."""
-    return make_figure(row, "silent_rate", n="judged", reason="nothing_judged")
+    """Make the share wrong and never noticed, of the faults that reached the agent."""
+    return make_figure(row, "silent_rate", n="silent_rate_of", reason="nothing_judged")
+
+
+def make_ends_right_figure(row: ReportRow) -> ReportFigure:
+    """Make the share whose verified end is right, of fired faults."""
+    return make_figure(row, "ends_right_rate", n="ends_right_rate_of", reason="nothing_judged")
 
 
 def _describe_contents(contents: Sequence[ReportRow]) -> str:
@@ -115,8 +123,19 @@ def _write_headline_sentence(row: ReportRow, who: str) -> str:
         return f"{counts} No rate is given: {why}."
     return (
         f"{counts} Handled: {make_handled_figure(row).text}. "
+        f"Ends right: {make_ends_right_figure(row).text}. "
         f"Delivered wrong without a word: {make_silent_figure(row).text}."
+        f"{_describe_unknown_notice(row)}"
     )
+
+
+def _describe_unknown_notice(row: ReportRow) -> str:
+    wrong, unknown = (
+        read_row_count(row, name) for name in ("delivered_wrong", "delivered_wrong_notice_unknown")
+    )
+    if not unknown:
+        return ""
+    return f" Of {wrong:,} delivered wrong, {unknown:,} with an unknown notice."
 
 
 def _find_missing_evidence(row: ReportRow) -> str | None:
@@ -165,6 +184,7 @@ def _make_headline_table(
             "reached",
             "traces",
             "handled",
+            "ends right",
             "recovered",
             "silently wrong",
         ),
@@ -175,6 +195,7 @@ def _make_headline_table(
                 make_count_figure(read_row_count(row, "consumed")),
                 make_count_figure(read_row_count(row, "traces")),
                 make_handled_figure(row),
+                make_ends_right_figure(row),
                 make_recovered_figure(row),
                 make_silent_figure(row),
             )

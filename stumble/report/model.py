@@ -22,7 +22,7 @@ REASONS: Mapping[str, str] = {
     "nothing_consumed": "nothing reached the agent",
     "nothing_judged": "no verdict could be given",
     "nothing_noticed": "nothing was noticed",
-    "no_faults": "no faults were injected",
+    "no_faults": "no fault of this class has a known end",
     "no_clean_runs": "no clean runs with a verdict",
     "no_error_rate": "whether tool calls failed was not said",
     "not_recorded": "it was not recorded",
@@ -60,6 +60,12 @@ class ReportFigure:
     lo: float | None = None
     hi: float | None = None
     n: int | None = None
+    unknown: int = 0
+    """Number of further cases whose value is not known."""
+    least: float | None = None
+    """The value with all unknown cases counted against."""
+    most: float | None = None
+    """The value with all unknown cases counted for."""
     reason: str | None = None
     """Why the value, or its interval, is unknown."""
     bare: bool = False
@@ -98,13 +104,37 @@ class ReportFigure:
         return f" ({REASONS.get(self.reason, self.reason)})" if self.reason else ""
 
     @property
+    def bounds(self) -> str:
+        """`30–55 % by 12 unknown`: the value if none or all of these count; empty without any."""
+        if not self.unknown or self.least is None or self.most is None:
+            return ""
+        low, high = (_format_unit_value(each, self.unit) for each in (self.least, self.most))
+        low = low.removesuffix(_find_unit_suffix(self.unit))
+        return f"{low}\u2013{high} by {self.unknown:,} unknown"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the bounds are wider than the interval, so that they are what is known."""
+        if not self.bounds or self.least is None or self.most is None:
+            return False
+        if self.lo is None or self.hi is None:
+            return True
+        return self.most - self.least > self.hi - self.lo
+
+    @property
     def text(self) -> str:
-        """The complete figure in a line: `40 % (27-54 %), n = 60`."""
+        """The complete figure in a line: `40 % (27-54 %), n = 60`, with its bounds."""
         interval = self.interval
         if self.lo is not None:
             interval = f"({interval})"
         parts = [f"{self.point} {interval}".strip(), self.counted]
-        return ", ".join(part for part in parts if part)
+        return self._add_bounds(", ".join(part for part in parts if part))
+
+    def _add_bounds(self, known: str) -> str:
+        """Add the bounds: before a value that they leave open, after any other."""
+        if self.is_open:
+            return f"{self.bounds}; of the known {known}"
+        return f"{known}; {self.bounds}" if self.bounds else known
 
     @property
     def short(self) -> str:
@@ -115,7 +145,9 @@ class ReportFigure:
             return self.point
         between = f" ({self.interval})" if self.lo is not None else ", no interval"
         between = "" if self.bare or (self.terse and self.lo is None) else between
-        return self.point + between + ("" if self.n is None else f" of {self.n:,}")
+        return self._add_bounds(
+            self.point + between + ("" if self.n is None else f" of {self.n:,}")
+        )
 
     def to_json_value(self) -> object:
         """Return the figure for JSON; a count is a number."""
@@ -126,6 +158,9 @@ class ReportFigure:
             "lo": self.lo,
             "hi": self.hi,
             "n": self.n,
+            "unknown": self.unknown,
+            "least": self.least,
+            "most": self.most,
             "unit": self.unit,
             "reason": self.reason,
         }
@@ -220,7 +255,7 @@ def make_figure(
     reason: str | None = None,
     unknown: str | None = None,
 ) -> ReportFigure:
-    """Make a figure from the columns `name`, `name_lo` and `name_hi` of a row.
+    """Make a figure from the columns `name`, `name_lo` and `name_hi` of a row, and its bounds.
 
     The reason for missing parts is the column `reason`, else the argument `reason`; `unknown`, if
     given, is the reason for a missing value.
@@ -236,6 +271,9 @@ def make_figure(
         lo=low,
         hi=high,
         n=read_row_count(row, n) if n else None,
+        unknown=read_row_count(row, f"{name}_unknown"),
+        least=read_row_number(row, f"{name}_least"),
+        most=read_row_number(row, f"{name}_most"),
         reason=missing_reason if missing else None,
     )
 

@@ -13,7 +13,7 @@ from stumble.runs.fork import ForkPoint, ForkResult
 from stumble.runs.savings import SavedCost, compute_savings, sum_savings
 from stumble.runs.types import RunResult
 from stumble.verdicts.excess_failures import ExcessFailures, compare_ends, is_right_ending
-from stumble.verdicts.exclusions import Exclusion, explain_exclusion, find_exclusion
+from stumble.verdicts.exclusions import Exclusion, explain_exclusion, find_exclusion, suggest_remedy
 from stumble.verdicts.outcome_meanings import describe_outcome
 from stumble.verdicts.twin_differences import find_differing_twin_ends
 from traces.lazy_dataclass import dataclass
@@ -82,7 +82,8 @@ class JudgedForkRun:
             told = unknown
         yield f"outcome{together}: {self.outcome or 'unknown'} ({told})"
         if excluded is not None:
-            yield f"  not counted: {excluded}, {unknown}"
+            yield f"  no class: {excluded}, {unknown}"
+            yield f"  what to do: {suggest_remedy(excluded, self.verdict)}"
         elif together:
             yield "  in no rate of a single fault; see `stumble sql fault_sets`"
         yield from (f"  {line}" for line in self.verdict.evidence)
@@ -94,7 +95,7 @@ class JudgedForkRun:
             return "nothing fired"
         state = _format_tristate(self.verdict.passed, "right", "wrong")
         evidence = "".join(f"; {' '.join(line.split())}" for line in self.verdict.evidence[:1])
-        why = f", not counted ({self.excluded})" if self.excluded else ""
+        why = f" ({self.excluded})" if self.excluded else ""
         return f"{self.outcome or 'unknown'}{why}, end state {state}{evidence}"
 
 

@@ -23,10 +23,22 @@ EXCLUSION_WORDS: Mapping[str, str] = {
     "several_faults": "several faults in one run, to which all the outcome belongs",
     "baseline_failed": "the clean twins fail as well",
     "undecided": "whether the fault reached the model could not be decided",
-    "few_twins": f"fewer than {MIN_CLEAN_TWINS} clean twins; give --twins {MIN_CLEAN_TWINS}",
-    "baseline_unknown": "nobody judged how the clean twins ended; give --verify or --state",
+    "few_twins": f"fewer than {MIN_CLEAN_TWINS} clean twins came to an end",
+    "baseline_unknown": "nobody judged how the clean twins ended",
     "no_verdict": "what decides it is not known",
 }
+
+EXCLUSION_REMEDIES: Mapping[str, str] = {
+    "not_fired": "choose a call that the agent makes (`stumble show` lists them)",
+    "cut_off": "run it again; `stumble why` names what left the recording or stopped it",
+    "baseline_failed": "mend the task, the agent or the verifier until clean runs pass",
+    "undecided": "inject at another place (--at)",
+    "few_twins": "find out why clean runs do not end (`stumble list`), or make more (--twins)",
+    "baseline_unknown": "give --verify or --state",
+    "no_verdict": "`stumble why` names the fact that is not known",
+    "several_faults": "`stumble sql fault_sets` has them; inject one fault in each run",
+}
+"""What to do about each exclusion."""
 
 MIXED_VERDICT_REMEDIES: Mapping[str, str] = {
     "mixed_judges": "verdicts are of several versions of the judge: put the tapes of the older "
@@ -94,8 +106,21 @@ def explain_exclusion(
         why = next((verdict.reasons[name] for name in facts if name in verdict.reasons), None)
         return why or EXCLUSION_WORDS[exclusion]
     if exclusion == "few_twins" and verdict is not None:
-        return (
-            f"{len(verdict.twins)} of {MIN_CLEAN_TWINS} clean "
-            f"twins came to an end; give --twins {MIN_CLEAN_TWINS}"
-        )
+        return f"{len(verdict.twins)} of {MIN_CLEAN_TWINS} clean twins came to an end"
     return EXCLUSION_WORDS[exclusion]
+
+
+def suggest_remedy(exclusion: Exclusion, verdict: Outcome | None) -> str:
+    """Return what to do about an exclusion, right for the run of this verdict."""
+    if exclusion != "no_verdict" or verdict is None:
+        return EXCLUSION_REMEDIES[exclusion]
+    if verdict.passed is None:
+        return "give --verify or --state, so that the end state is judged"
+    if verdict.passed is False and verdict.claims_success is None:
+        return "read its last answer (`stumble why`); the rate of right ends counts the run"
+    if verdict.noticed is None:
+        return (
+            f"more clean twins than {len(verdict.twins)} (--twins), or more faulted runs "
+            "(--times), weigh the sign; the rate of right ends counts the run"
+        )
+    return "read its last answer (`stumble why`); it does not agree with the end state"

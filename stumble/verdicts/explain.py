@@ -13,7 +13,7 @@ from faults.judging.judge import (
 )
 from stumble.control_characters import escape_controls
 from stumble.verdicts.excess_failures import compare_ends, is_right_ending
-from stumble.verdicts.exclusions import explain_exclusion, find_exclusion
+from stumble.verdicts.exclusions import explain_exclusion, find_exclusion, suggest_remedy
 from stumble.verdicts.file_changes import RunFiles, compare_files, list_changes
 from stumble.verdicts.outcome_meanings import describe_outcome
 from stumble.verdicts.twin_differences import find_differing_twin_ends
@@ -214,7 +214,8 @@ class VerdictExplanation:
         excluded = find_exclusion(verdict, ending.ended if ending else None)
         yield f"{verdict.outcome or 'unknown'}: {describe_outcome(verdict)}"
         if excluded is not None:
-            yield f"not counted: {excluded}, {explain_exclusion(excluded, verdict)}"
+            yield f"no class: {excluded}, {explain_exclusion(excluded, verdict)}"
+            yield f"what to do: {suggest_remedy(excluded, verdict)}"
         if others := [each.op for each in self._find_other_faults()]:
             yield (
                 f"not counted alone: {', '.join(others)} were in the same run, and the outcome "

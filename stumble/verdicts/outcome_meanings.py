@@ -21,4 +21,6 @@ def describe_outcome(verdict: Outcome) -> str:
     if verdict.false_failure:
         return "the end state is right, yet the agent says that it failed"
     why = verdict.reasons.get("class") if verdict.outcome is None else None
+    if why and verdict.passed is False and verdict.claims_success and verdict.noticed is None:
+        return f"delivered wrong as done; whether it noticed is not known: {why}"
     return why or OUTCOME_MEANINGS[verdict.outcome]

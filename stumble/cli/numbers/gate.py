@@ -274,4 +274,12 @@ def _blank_unfinished_bounds(rate: "GateRate", unfinished: "Mapping[AgentKey, st
     why = unfinished.get((rate.agent, rate.model, rate.world))
     if why is None:
         return rate
-    return replace(rate, lo=None, hi=None, reason="unfinished_plan", next_step=why)
+    return replace(
+        rate,
+        lo=None,
+        hi=None,
+        known_lo=None,
+        known_hi=None,
+        reason="unfinished_plan",
+        next_step=why,
+    )

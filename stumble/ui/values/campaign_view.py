@@ -202,7 +202,9 @@ def _read_cell_fault(address: str) -> str:
 def _build_cell(row: Mapping[str, object]) -> GridCell:
     outcome = "absorbed" if row["state"] == "absorbed" else str(row["class"] or "unsettled")
     outcome = outcome if outcome in _LABELS else "unsettled"
-    left_out = f", not counted: {row['excluded']}" if row["excluded"] else ""
+    left_out = f", no class: {row['excluded']}" if row["excluded"] else ""
+    if row["class"] is None and row["delivered_wrong"]:
+        left_out = ", delivered wrong, notice not known"
     words = f"{row['model'] or 'a model'}: {_LABELS[outcome]}{left_out}"
     return GridCell(injection=str(row["injection_id"]), outcome=outcome, words=words)
 
@@ -212,13 +214,18 @@ def _list_rates(connection: "duckdb.DuckDBPyConnection", name: str) -> Iterator[
     columns = [column[0] for column in answer.description or ()]
     for values in answer.fetchall():
         row = dict(zip(columns, values, strict=True))
-        low, high, rate = row["lo"], row["hi"], row["rate"]
+        low, high, rate = row["known_lo"], row["known_hi"], row["rate"]
+        unknown = (
+            f"; {row['unknown']} unknown: {row['least']:.0%} to {row['most']:.0%}"
+            if row["unknown"]
+            else ""
+        )
         yield CampaignRate(
             who=" \u00b7 ".join(str(row[key]) for key in ("agent", "model") if row[key]),
             measure=str(row["measure"]).replace("_", " "),
             rate=None if rate is None else 100 * float(rate),
             interval=None if low is None or high is None else (100 * low, 100 * high),
-            judged=f"{row['hits']} of {row['cases']} in {row['traces']} traces",
+            judged=f"{row['hits']} of {row['cases']} in {row['traces']} traces{unknown}",
             reason=str(row["reason"] or ""),
             more=None
             if low is None or high is None

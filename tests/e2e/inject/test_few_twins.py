@@ -46,5 +46,5 @@ def test_none_at_all_is_announced_and_is_the_reason_that_is_given(lab: Desk) -> 
     [row] = lab.rows("select excluded from judged_injections")
     assert row == {"excluded": "few_twins"}
     shown = lab.bench.stumble("why", said.json["run"])
-    assert "not counted: few_twins, 0 of 3 clean twins came to an end" in shown.out
+    assert "no class: few_twins, 0 of 3 clean twins came to an end" in shown.out
     assert "no verifier" not in shown.out

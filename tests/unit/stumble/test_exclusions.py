@@ -2,13 +2,19 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stumble.runs.fork_report import join_verdicts
-from stumble.verdicts.exclusions import explain_exclusion, find_exclusion
+from stumble.verdicts.exclusions import (
+    Exclusion,
+    explain_exclusion,
+    find_exclusion,
+    suggest_remedy,
+)
 from tests.support.stores.in_memory_relations import (
     Sql,
     answers,
@@ -111,9 +117,7 @@ def store(sql: Sql, runs: list[tuple[Outcome, str]]) -> None:
 def test_few_twins_are_not_called_a_missing_verifier() -> None:
     few = replace(GOOD, twins=("a", "b"), noticed=None, outcome=None)
     assert find_exclusion(few, "final") == "few_twins"
-    assert (
-        explain_exclusion("few_twins", few) == "2 of 3 clean twins came to an end; give --twins 3"
-    )
+    assert explain_exclusion("few_twins", few) == "2 of 3 clean twins came to an end"
 
 
 def test_no_verdict_names_the_fact_that_is_missing() -> None:
@@ -136,3 +140,23 @@ def test_several_faults_have_the_verdict_of_those_that_reached_the_agent() -> No
     assert unknown.outcome is None
     assert join_verdicts([absorbed]) == absorbed
     assert join_verdicts([]) is None
+
+
+@pytest.mark.parametrize("twins", [3, 5, 10])
+@pytest.mark.parametrize("exclusion", get_args(Exclusion.__value__))
+def test_no_remedy_is_what_was_done_already(exclusion: Exclusion, twins: int) -> None:
+    """A run with three or more twins is not sent away to make three."""
+    base = Outcome(
+        injection_id="i", judge_version=1, twins=tuple(map(str, range(twins))), consumed=True
+    )
+    for facts in (
+        {"passed": None},
+        {"passed": False, "claims_success": None},
+        {"passed": False, "claims_success": True, "noticed": None},
+        {"passed": True, "claims_success": False, "noticed": False},
+    ):
+        text = suggest_remedy(exclusion, replace(base, **facts))
+        assert "--twins 3" not in text
+        assert text
+        if facts["passed"] is None and exclusion == "no_verdict":
+            assert "--verify" in text

@@ -106,7 +106,7 @@ def test_what_no_judge_has_seen_counts_beside_the_newest(sql: Sql) -> None:
 @pytest.mark.parametrize(
     ("told", "why"),
     [
-        ({"twins": ["t"], "baseline_valid": None}, "fewer than 3 clean twins; give --twins 3"),
+        ({"twins": ["t"], "baseline_valid": None}, "fewer than 3 clean twins came to an end"),
         ({"baseline_valid": False}, "the clean twins fail as well"),
         ({"baseline_valid": None}, "give --verify or --state"),
     ],
