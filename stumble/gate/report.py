@@ -10,11 +10,7 @@ from stumble.gate.limits import (
     format_gate_rate,
     join_gate_verdicts,
 )
-from stumble.verdicts.exclusions import (
-    EXCLUSION_REMEDIES,
-    EXCLUSION_WORDS,
-    MIXED_VERDICT_REMEDIES,
-)
+from stumble.verdicts.exclusions import MIXED_VERDICT_REMEDIES, describe_exclusion
 
 _VERDICT_WORDS = {"pass": "pass", "fail": "FAIL", "unknown": "not enough evidence"}
 
@@ -60,9 +56,7 @@ def _explain_undecidable(rate: GateRate) -> str:
     if (reason := str(rate.reason)) in MIXED_VERDICT_REMEDIES:
         return MIXED_VERDICT_REMEDIES[reason]
     if rate.rate is None and rate.left_out_as:
-        words = EXCLUSION_WORDS.get(rate.left_out_as, rate.left_out_as)
-        remedy = EXCLUSION_REMEDIES.get(rate.left_out_as)
-        return f"{rate.left_out} are left out: {words}" + (f"; {remedy}" if remedy else "")
+        return f"{rate.left_out} are left out: {describe_exclusion(rate.left_out_as)}"
     if rate.rate is None:
         return "inject faults into this agent first"
     if rate.unknown:

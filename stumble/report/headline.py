@@ -16,7 +16,7 @@ from stumble.report.model import (
     sum_row_counts,
 )
 from stumble.store.filter import ReportRow, fetch_question_rows
-from stumble.verdicts.exclusions import EXCLUSION_WORDS, MIXED_VERDICT_REMEDIES
+from stumble.verdicts.exclusions import MIXED_VERDICT_REMEDIES, describe_exclusion
 
 if TYPE_CHECKING:
     import duckdb
@@ -148,7 +148,7 @@ def _find_missing_evidence(row: ReportRow) -> str | None:
         return None
     return (
         f"{read_row_count(row, 'left_out'):,} are left "
-        f"out: {EXCLUSION_WORDS[str(row['left_out_as'])]}"
+        f"out: {describe_exclusion(str(row['left_out_as']))}"
     )
 
 

@@ -51,6 +51,12 @@ MIXED_VERDICT_REMEDIES: Mapping[str, str] = {
 NO_TWINS_NOTE = "no clean twins: these runs give facts, and no rate counts a verdict on them"
 
 
+def describe_exclusion(exclusion: str) -> str:
+    """Describe an exclusion of several runs, with what to do about it."""
+    remedy = EXCLUSION_REMEDIES.get(exclusion)
+    return EXCLUSION_WORDS.get(exclusion, exclusion) + (f"; {remedy}" if remedy else "")
+
+
 def check_twins(count: int) -> None:
     """Raise ValueError for a number of clean twins that is too small for a verdict, but not 0."""
     if 0 < count < MIN_CLEAN_TWINS:
