@@ -353,6 +353,12 @@ class NoticeSignal:
     """Probability of a sign at least this frequent if the fault made no difference."""
     twins: int = 0
     """Number of clean twins that show it as well."""
+    of: int = 0
+    """Number of clean twins."""
+    peers_shown: int = 0
+    """Number of other runs with the same fault that show it."""
+    peers: int = 0
+    """Number of other runs with the same fault, if some clean twins show it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -388,6 +394,9 @@ class Outcome:
     tool could have shown to be wrong (D4)."""
     changes_what_model_saw: bool | None = None
     """False if the model received the same as in a clean twin: then only the time differed."""
+    notice_probability: float | None = None
+    """Probability that the agent noticed, given its signals and how often its clean twins show
+    them; `noticed` is unknown between two thresholds."""
     notice_error: float | None = None
     """Probability of the strongest notice signal if the fault made no difference."""
     first_use_step: int | None = None

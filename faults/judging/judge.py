@@ -20,6 +20,7 @@ from faults.judging.end_state import (
     judge_by_state,
 )
 from faults.judging.injected_change import to_injected_change
+from faults.judging.notice.likelihood import judge_notice
 from faults.judging.notice.notice_signals import PeerRun, find_notice_signals
 from faults.judging.post_injection import RunContinuation, find_continuation, find_twin_continuation
 from faults.judging.taint.sinks import make_call_key
@@ -187,6 +188,8 @@ class _InjectionFindings:
     claim: ClaimVerdict | None = None
     signals: tuple[NoticeSignal, ...] = ()
     noticed: bool | None = None
+    probability: float | None = None
+    """That the agent noticed."""
     soft: bool | None = None
     reported: bool | None = None
     changed: bool | None = None
@@ -296,6 +299,7 @@ def _add_notice(verdict: Outcome, seen: _InjectionFindings) -> Outcome:
     return replace(
         verdict,
         noticed=seen.noticed,
+        notice_probability=seen.probability,
         noticed_soft=seen.soft,
         noticed_step=min((signal.step for signal in seen.signals if signal.hard), default=None),
         notice_error=_find_notice_error(seen.signals),
@@ -490,40 +494,24 @@ def _gather_findings(
     if taint.rejected is not None:
         step, quote = taint.rejected
         signals = (*signals, NoticeSignal(code="N8", step=step, quote=quote, hard=False))
+    notice = judge_notice(signals, taint)
     return _InjectionFindings(
         consumed=True,
         case=TwinComparison(own=own, twins=continuations, writes=claim.writes, taint=taint),
         claim=claim,
         signals=signals,
-        noticed=_has_hard_signal(signals) if enough else None,
+        noticed=notice.noticed if enough else None,
+        probability=notice.probability if enough else None,
         soft=any(signal.hard is False for signal in signals) if enough else None,
         reported=taint.reported if enough else None,
         changed=_is_model_input_changed(injection, own, continuations),
         told_wrong=is_final_answer_wrong(taint) if enough else None,
         steps=len(own.later_turns),
         taint=taint,
-        why=_describe_open_signals(signals)
+        why=notice.why
         if enough
         else f"{len(continuations)} of {MIN_CLEAN_TWINS} clean twins made this call",
     )
-
-
-def _has_hard_signal(told: Iterable[NoticeSignal]) -> bool | None:
-    """Return whether any signal is hard; None if one might be."""
-    hardness = {signal.hard for signal in told}
-    return True if True in hardness else None if None in hardness else False
-
-
-def _describe_open_signals(told: Iterable[NoticeSignal]) -> str:
-    """Describe the first signal that may be chance."""
-    descriptions = (
-        f"{signal.code} stands in {signal.twins} clean twins too"
-        if signal.twins
-        else f"the end adds what no clean twin says: {signal.quote}"
-        for signal in told
-        if signal.hard is None
-    )
-    return next(descriptions, "")
 
 
 def _find_peer_runs(

@@ -258,6 +258,7 @@ def _signal_to_dict(signal: NoticeSignal) -> dict[str, object]:
         "hard": signal.hard,
         "error": signal.error,
         "twins": signal.twins,
+        "of": signal.of,
     }
 
 

@@ -129,6 +129,8 @@ class VerdictExplanation:
                 f"{signal.code} {strength[signal.hard]}, step {signal.step}: "
                 f"{_shorten_quote(signal.quote)}"
             )
+        if verdict.notice_probability is not None:
+            yield f"noticed with a probability of {verdict.notice_probability:.2f}"
         if verdict.notice_error is not None:
             yield f"by chance with probability {verdict.notice_error:.2g}"
         if verdict.noticeable is False:

@@ -229,6 +229,7 @@ SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
                 "told_wrong": _BOOL,  # the last answer states the wrong value as right
                 "noticeable": _BOOL,  # FALSE for a delay, D4, or a value nothing depends on
                 "changes_what_model_saw": _BOOL,  # FALSE if only the time differed
+                "notice_probability": _REAL,  # that it noticed; noticed is unknown from .1 to .9
                 "notice_error": _REAL,  # of the strongest signal if the fault made no difference
                 "signs": _TEXT,  # JSON: code, step, strength, error and twins of each signal
                 "double_action": _BOOL,  # an effect was committed again, by the world's ledger

@@ -92,7 +92,9 @@ def find_notice_signals(
         *_compare_sightings(own.find_acts(), controls, others),
         *_compare_sightings(own.find_remarks(), controls, others),
         *(
-            NoticeSignal(code=s.code, step=s.step, quote=s.quote, hard=s.hard, error=never)
+            NoticeSignal(
+                code=s.code, step=s.step, quote=s.quote, hard=s.hard, error=never, of=len(twins)
+            )
             for s in (
                 *find_failure_report(change, after, claim),
                 *find_adaptation(change, after, twins),
@@ -126,6 +128,7 @@ def _find_open_remark(
         quote=claim.added,
         hard=None,
         error=_compute_chance_error(0, 0, twins),
+        of=len(twins),
     )
 
 
@@ -201,7 +204,15 @@ def _compare_sightings(
         error = _compute_chance_error(shown, sum(map(shows, peers)), controls, len(peers))
         hard = sign.hard if not shown or error <= MAX_CHANCE_ERROR else None if sign.hard else False
         yield NoticeSignal(
-            code=sign.code, step=sign.step, quote=sign.quote, hard=hard, error=error, twins=shown
+            code=sign.code,
+            step=sign.step,
+            quote=sign.quote,
+            hard=hard,
+            error=error,
+            twins=shown,
+            of=len(controls),
+            peers_shown=sum(map(shows, peers)),
+            peers=len(peers),
         )
 
 

@@ -217,7 +217,11 @@ def _describe_use(verdict: Outcome) -> FactRow:
     words = verdict.uses
     if not words and verdict.control_only and verdict.first_use_step is not None:
         words = (f"no value of it, but the run left its twins at step {verdict.first_use_step}",)
-    value = _yes(bool(verdict.uses) if verdict.consumed is not None else None)
+    used = bool(verdict.uses) if verdict.consumed is not None else None
+    if used is False and (verdict.passed is False or verdict.control_only is not False):
+        used = None
+        words = words or ("no value of it; that something was computed from it is not excluded",)
+    value = _yes(used)
     return FactRow(name="The wrong value was used", value=value, words=words)
 
 
