@@ -21,7 +21,7 @@ from faults.judging.end_state import (
 )
 from faults.judging.injected_change import to_injected_change
 from faults.judging.notice.likelihood import judge_notice
-from faults.judging.notice.notice_signals import PeerRun, find_notice_signals
+from faults.judging.notice.notice_signals import PeerRun, are_steady, find_notice_signals
 from faults.judging.post_injection import RunContinuation, find_continuation, find_twin_continuation
 from faults.judging.taint.sinks import make_call_key
 from faults.judging.taint.taint import TaintResult, analyze_taint, is_final_answer_wrong
@@ -484,6 +484,7 @@ def _gather_findings(
         equivalent=declared,
         peers=lambda: _find_peer_runs(injection, faulted, peers()),
     )
+    claim = _read_hand_over(claim, own, first)
     later = _find_repeat_signals(injection, faulted, twins, claim) if enough else ()
     signals = _merge_signals((*first, *later))
     reported_in_words = any(signal.hard for signal in signals if signal.code in ("N5", "N6", "N7"))
@@ -494,7 +495,7 @@ def _gather_findings(
     if taint.rejected is not None:
         step, quote = taint.rejected
         signals = (*signals, NoticeSignal(code="N8", step=step, quote=quote, hard=False))
-    notice = judge_notice(signals, taint)
+    notice = judge_notice(signals, taint, steady=are_steady(continuations))
     return _InjectionFindings(
         consumed=True,
         case=TwinComparison(own=own, twins=continuations, writes=claim.writes, taint=taint),
@@ -512,6 +513,22 @@ def _gather_findings(
         if enough
         else f"{len(continuations)} of {MIN_CLEAN_TWINS} clean twins made this call",
     )
+
+
+def _read_hand_over(
+    claim: ClaimVerdict, own: RunContinuation, signals: Sequence[NoticeSignal]
+) -> ClaimVerdict:
+    """Return the claim of a run that hands the trouble over with a tool that no twin uses.
+
+    Success in words beside such a call is of the hand-over, if the call names the trouble.
+    """
+    if claim.claim != "unknown" or claim.success is not None or not claim.writes.extra:
+        return claim
+    steps = {use.step for use in own.calls if use.tool in claim.writes.extra}
+    named = [s for s in signals if s.code in ("N5", "N6") and s.hard and s.step in steps]
+    if not named:
+        return claim
+    return replace(claim, claim="abstained", success=False, evidence=named[0].quote)
 
 
 def _find_peer_runs(

@@ -19,11 +19,11 @@ UNNOTICED_TO = 0.1
 """Thresholds of the probability; between them it is unknown whether the agent noticed."""
 NO_SIGN = 0.05
 """Probability that an agent noticed without any sign of it."""
-ACT_IF_NOTICED = 0.8
+ACT_IF_NOTICED = 0.9
 """q: probability that who notices shows an act, where it is no habit."""
 HABIT_PRIOR = (0.1, 0.9)
 """Beta prior of h: most acts are habits of few agents, and these of most of their runs."""
-WRONG_AFTER_TRUTH = (0.03, 0.8)
+WRONG_AFTER_TRUTH = (0.002, 0.8)
 """Probability to use the wrong value after the true one was seen: noticed, not noticed."""
 RIGHT_AFTER_TRUTH = (0.9, 0.5)
 """Probability to use only the true value after it was seen again: noticed, not noticed."""
@@ -40,8 +40,14 @@ class NoticeVerdict:
     why: str = ""
 
 
-def judge_notice(signals: Iterable[NoticeSignal], taint: TaintResult) -> NoticeVerdict:
-    """Return whether an agent noticed, by its signals and what it did with the true value."""
+def judge_notice(
+    signals: Iterable[NoticeSignal], taint: TaintResult, *, steady: bool
+) -> NoticeVerdict:
+    """Return whether an agent noticed, by its signals and what it did with the true value.
+
+    If its twins are `steady`, as they call the same tools as often, an act that none shows has no
+    other cause than the fault, whatever was done then.
+    """
     counted = [each for each in signals if each.hard is not False]
     remark = next((each for each in counted if each.code not in _ACTS and each.hard), None)
     if remark is not None:
@@ -50,7 +56,8 @@ def judge_notice(signals: Iterable[NoticeSignal], taint: TaintResult) -> NoticeV
     remarks = [each for each in counted if each.code not in _ACTS]
     if not acts and not remarks:
         return NoticeVerdict(noticed=False, probability=NO_SIGN)
-    after_truth = _find_use_of_truth(taint)
+    caused = steady and not any(each.twins for each in acts.values())
+    after_truth = (1.0, 1.0) if caused else _find_use_of_truth(taint)
     probability = weigh_acts([*acts.values(), *remarks], after_truth)
     if any(not each.twins for each in remarks):
         why = f"the end adds what no clean twin says: {remarks[0].quote}"

@@ -22,9 +22,9 @@
         used all the same
 
 A signal counts only in comparison with the clean twins, and by rate. A signal that no twin shows is
-attributed to the injection; one that all twins show is ignored; one that some twins show is random,
-and counts only if the faulted runs of the same fault show it more often (Fisher's exact test), else
-it is unknown. `NoticeSignal.error` is the probability of the signals under no difference.
+attributed to the injection; one that all twins of a steady agent show is ignored; one that some
+twins show, or all of an agent whose twins differ, is a habit, which `likelihood` weighs.
+`NoticeSignal.error` is the probability of the signals under no difference (Fisher's exact test).
 
 Repeats are counted, in the window and in the rest of the run: a careless agent, which skips calls,
 makes later ones earlier. The same holds for N4: a second read-back that no twin makes is absent
@@ -89,8 +89,8 @@ def find_notice_signals(
 
     never = _compute_chance_error(0, 0, twins)
     signals = [
-        *_compare_sightings(own.find_acts(), controls, others),
-        *_compare_sightings(own.find_remarks(), controls, others),
+        *_compare_sightings(own.find_acts(), controls, others, steady=are_steady(twins)),
+        *_compare_sightings(own.find_remarks(), controls, others, steady=True),
         *(
             NoticeSignal(
                 code=s.code, step=s.step, quote=s.quote, hard=s.hard, error=never, of=len(twins)
@@ -183,6 +183,11 @@ def _compute_chance_error(shown: int, more: int, twins: Sequence[object], peers:
     return fisher_greater(1 + more, 1 + peers, shown, len(twins))
 
 
+def are_steady(twins: Sequence[RunContinuation]) -> bool:
+    """Return whether all twins call the same tools as often."""
+    return len({frozenset(Counter(use.tool for use in twin.calls).items()) for twin in twins}) < 2
+
+
 type SightingCheck = Callable[["_NoticeSigns"], bool]
 """Whether a run shows a signal at least as often as the judged run."""
 
@@ -191,14 +196,17 @@ def _compare_sightings(
     found: Iterable[tuple[NoticeSighting, SightingCheck]],
     controls: Sequence["_NoticeSigns"],
     others: Callable[[], Sequence["_NoticeSigns"]],
+    *,
+    steady: bool,
 ) -> Iterator[NoticeSignal]:
     """Yield the signals that exceed the twins'; hardness is None if chance may explain them.
 
-    Other runs are examined only for a signal that some twins show.
+    Other runs are examined only for a signal that some twins show. One that all twins of a steady
+    agent show is ignored; if they differ among themselves it may be chance that all show it.
     """
     for sign, shows in found:
         shown = sum(map(shows, controls))
-        if controls and shown == len(controls):
+        if controls and shown == len(controls) and steady:
             continue
         peers = others() if shown else ()
         error = _compute_chance_error(shown, sum(map(shows, peers)), controls, len(peers))

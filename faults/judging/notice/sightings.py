@@ -23,7 +23,7 @@ from faults.judging.trouble_words import (
 )
 from faults.judging.value_tokens import extract_tokens, find_json_leaves, mask_values
 from faults.targeting.read_or_write import classify_tool_side
-from traces.conversation.derived_steps import ToolUse, TrajectoryStep
+from traces.conversation.derived_steps import ToolUse
 from traces.lazy_dataclass import dataclass
 
 type SignalCode = Literal["N1", "N2", "N3", "N4", "N5", "N6", "N7", "N8", "N9"]
@@ -54,7 +54,7 @@ def find_act_sightings(
     for other in calls:
         if sighting := _classify_act(change, after, after.use, other, equivalent):
             yield sighting
-    yield from _find_rewrites(change, [use for use in calls if use.tool != after.use.tool])
+    yield from _find_rewrites(change, [use for use in after.calls if use.tool != after.use.tool])
 
 
 def _find_rewrites(change: InjectedChange, calls: Iterable[ToolUse]) -> Iterator[NoticeSighting]:
@@ -140,7 +140,7 @@ def find_remark_sightings(
         yield from _find_trouble_remarks(
             change, after, render_turn_text(turn), turn.number, usual, steady=steady
         )
-        yield from _find_joint_mention(change, after, turn)
+        yield from _find_joint_mention(change, after, render_turn_text(turn), turn.number)
     called = {use.tool for twin in twins for use in twin.calls}
     for use in after.reaction_calls:
         if use.tool not in called:
@@ -148,6 +148,7 @@ def find_remark_sightings(
                 leaf.value for leaf in find_json_leaves(use.arguments) if " " in leaf.value
             )
             yield from _find_trouble_remarks(change, after, text, use.step, usual, steady=False)
+            yield from _find_joint_mention(change, after, text, use.step)
 
 
 def _find_trouble_remarks(
@@ -194,12 +195,12 @@ def is_anchored_sentence(change: InjectedChange, after: RunContinuation, sentenc
 
 
 def _find_joint_mention(
-    change: InjectedChange, after: RunContinuation, turn: TrajectoryStep
+    change: InjectedChange, after: RunContinuation, text: str, step: int
 ) -> Iterator[NoticeSighting]:
-    """Yield a message that names the true and the wrong value together."""
+    """Yield a text that names the true and the wrong value together."""
     if not change.introduced_tokens or change.injection.family not in ("S", "V"):
         return
-    tokens = extract_tokens(render_turn_text(turn))
+    tokens = extract_tokens(text)
     for was, now in change.changed_leaves:
         old, new = (
             extract_tokens(was.value) - extract_tokens(now.value),
@@ -207,9 +208,8 @@ def _find_joint_mention(
         )
         wanted = {atom for atom in new & tokens if is_specific_token(atom)} - after.prior_tokens
         if wanted and any(is_specific_token(atom) for atom in old & tokens):
-            sentences = split_sentences(render_turn_text(turn))
-            quote = next((s for s in sentences if wanted & extract_tokens(s)), turn.message)
-            yield NoticeSighting(code="N6", key=was.path, step=turn.number, quote=quote.strip())
+            quote = next((s for s in split_sentences(text) if wanted & extract_tokens(s)), text)
+            yield NoticeSighting(code="N6", key=was.path, step=step, quote=quote.strip())
             return
 
 
