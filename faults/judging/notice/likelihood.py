@@ -28,6 +28,8 @@ WRONG_AFTER_TRUTH = (0.002, 0.8)
 RIGHT_AFTER_TRUTH = (0.9, 0.5)
 """Probability to use only the true value after it was seen again: noticed, not noticed."""
 _GRID = tuple((point + 0.5) / 40 for point in range(40))
+_HABITS = tuple((point**3, 3 * point**2) for point in _GRID)
+"""Values of h and the width of each: close to 0, where most of the prior is."""
 _ACTS = ("N1", "N2", "N3", "N4")
 
 
@@ -87,11 +89,12 @@ def _weigh_act(act: NoticeSignal, share: float) -> tuple[float, float]:
     """Return the likelihood of an act in a run that noticed and in one that did not."""
     alpha, beta = HABIT_PRIOR
     if_noticed = if_not = 0.0
-    for habit in _GRID:
+    for habit, width in _HABITS:
         by_notice = habit + (1 - habit) * ACT_IF_NOTICED
         in_peers = share * by_notice + (1 - share) * habit
         weight = (
-            habit ** (alpha - 1 + act.twins)
+            width
+            * habit ** (alpha - 1 + act.twins)
             * (1 - habit) ** (beta - 1 + act.of - act.twins)
             * in_peers**act.peers_shown
             * (1 - in_peers) ** (act.peers - act.peers_shown)

@@ -75,7 +75,8 @@ def sql() -> Iterator[Sql]:
         yield connection
 
 
-@settings(max_examples=examples(40), deadline=None)
+@pytest.mark.gate
+@settings(max_examples=examples(120), deadline=None)
 @given(runs_and_what_hides_them)
 def test_bounds_hold_the_rate_of_all_runs_whatever_is_unknown(
     sql: Sql, drawn: list[tuple[Strike, bool, str, object]]
@@ -93,7 +94,7 @@ def test_bounds_hold_the_rate_of_all_runs_whatever_is_unknown(
         if truth[rate] is not None:
             assert found[f"{rate}_least"] <= truth[rate] + 1e-9, rate
             assert found[f"{rate}_most"] >= truth[rate] - 1e-9, rate
-        if found[f"{rate}_unknown"] == 0:
+        if found[f"{rate}_unknown"] == 0 and truth["fired"] == found["fired"]:
             assert (found[rate] is None) == (truth[rate] is None)
             assert found[rate] is None or found[rate] == near(truth[rate])
         assert found[f"{rate}_of"] <= found["fired"]

@@ -146,7 +146,7 @@ measured AS (
             WHEN state IN ('absorbed', 'ended_before') THEN ends_right
             WHEN class IS NOT NULL THEN class IN ('recovered', 'masked', 'honest_fail')
             WHEN delivered_wrong THEN false
-            WHEN ends_right AND coalesce(claims_success, true) AND NOT coalesce(told_wrong, false)
+            WHEN ends_right AND claims_success AND NOT coalesce(told_wrong, false)
                 THEN true
         END AS handled,
         CASE
@@ -189,13 +189,13 @@ SELECT
         'recovered':
             is_eligible
             AND state IN ('consumed', 'undecided')
-            AND NOT judged
-            AND recovered IS NULL,
+            AND recovered IS NULL
+            AND (coalesce(noticed, true) OR coalesce(is_noticeable, true)),
         'noticed':
             is_eligible
             AND state IN ('consumed', 'undecided')
-            AND NOT judged
-            AND coalesce(noticed, true)
+            AND coalesce(noticed, steps_after IS NOT NULL OR class IS DISTINCT FROM 'crashed')
+            AND NOT (judged AND coalesce(noticed, false))
     } AS unknown,
     CASE
         WHEN state = 'unfired' THEN unreached_reason
