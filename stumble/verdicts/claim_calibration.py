@@ -10,11 +10,17 @@ from faults.judging.claims.calibration import (
     LabelledFinal,
     RateInterval,
     measure_label_agreement,
+    read_labelled_claims,
     read_labelled_final,
 )
 from faults.judging.claims.types import CLAIMS
+from stumble.control_characters import escape_controls
 from stumble.errors import UsageError
 from traces.lazy_dataclass import dataclass
+from traces.model import Claim
+
+SHOWN_CHARS = 160
+"""Maximum characters of a message in a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,38 +30,68 @@ class ClaimCalibration:
     all: LabelAgreement
     languages: Mapping[str, LabelAgreement]
     without_text: int
+    wrong: tuple["WrongReading", ...] = ()
+    """The rows that are read as another claim, or as unknown: by label, reading and language."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class WrongReading:
+    """A row whose reading is not its label."""
+
+    label: Claim
+    read: Claim
+    language: str
+    line: int
+    message: str
+    """The last message, its spaces folded."""
 
 
 def calibrate_claims(path: Path) -> ClaimCalibration:
     """Read a file of labelled finals. Raises UsageError with the line if one is invalid."""
-    rows, without_text = [], 0
-    for row in _read_labelled_rows(path):
+    rows, lines, without_text = [], [], 0
+    for number, row in _read_labelled_rows(path):
         if row is None:
             without_text += 1
         else:
             rows.append(row)
+            lines.append(number)
     if not rows:
         left_out = f": {without_text} rows, none with a text" if without_text else ""
         raise UsageError(f"{path}: no labelled final in it{left_out}")
-    languages = sorted({row.language or "unstated" for row in rows})
+    read = list(read_labelled_claims(rows))
+    languages = sorted({_get_language(row) for row in rows})
     return ClaimCalibration(
-        all=measure_label_agreement(rows),
+        all=measure_label_agreement(read),
         languages={
-            each: measure_label_agreement(
-                row for row in rows if (row.language or "unstated") == each
-            )
+            each: measure_label_agreement(pair for pair in read if _get_language(pair[0]) == each)
             for each in languages
         },
         without_text=without_text,
+        wrong=tuple(
+            sorted(
+                _make_wrong_reading(row, claim, line)
+                for (row, claim), line in zip(read, lines, strict=True)
+                if row.claim != claim
+            )
+        ),
     )
 
 
-def _read_labelled_rows(path: Path) -> Iterator[LabelledFinal | None]:
+def _get_language(row: LabelledFinal) -> str:
+    return row.language or "unstated"
+
+
+def _make_wrong_reading(row: LabelledFinal, claim: Claim, line: int) -> WrongReading:
+    message = next((each for each in reversed(row.final.messages) if each.strip()), "")
+    return WrongReading(row.claim, claim, _get_language(row), line, " ".join(message.split()))
+
+
+def _read_labelled_rows(path: Path) -> Iterator[tuple[int, LabelledFinal | None]]:
     try:
         with path.open("rb") as lines:
             for number, line in enumerate(lines, 1):
                 if line.strip():
-                    yield _parse_labelled_row(line, f"{path}, line {number}")
+                    yield number, _parse_labelled_row(line, f"{path}, line {number}")
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from error
 
@@ -74,6 +110,29 @@ def calibration_to_dict(found: ClaimCalibration) -> dict[str, object]:
         "all": _agreement_to_dict(found.all),
         "languages": {code: _agreement_to_dict(each) for code, each in found.languages.items()},
     }
+
+
+def wrong_readings_to_dicts(found: ClaimCalibration) -> list[dict[str, object]]:
+    """Return the rows whose reading is not their label as plain data."""
+    return [
+        {
+            "line": each.line,
+            "label": each.label,
+            "read": each.read,
+            "language": each.language,
+            "message": each.message,
+        }
+        for each in found.wrong
+    ]
+
+
+def wrong_readings_to_lines(found: ClaimCalibration) -> Iterator[str]:
+    """Format the rows whose reading is not their label, by label, reading and language."""
+    yield f"{len(found.wrong)} of {found.all.row_count} are not read as labelled"
+    for each in found.wrong:
+        message = escape_controls(each.message)
+        short = message if len(message) <= SHOWN_CHARS else f"{message[:SHOWN_CHARS]}..."
+        yield f"  {each.label} read as {each.read}, {each.language}, line {each.line}: {short}"
 
 
 def _agreement_to_dict(found: LabelAgreement) -> dict[str, object]:

@@ -6,7 +6,7 @@ true interval is wider.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from math import sqrt
 
 from faults.judging.claims.agreed_claim import read_agreed_claim
@@ -163,6 +163,12 @@ def _parse_final_tool(value: Mapping[str, object]) -> FinalToolCall:
     return FinalToolCall(call, result, is_error if isinstance(is_error, bool) else None)
 
 
-def measure_label_agreement(rows: Iterable[LabelledFinal]) -> LabelAgreement:
+def read_labelled_claims(rows: Iterable[LabelledFinal]) -> Iterator[tuple[LabelledFinal, Claim]]:
+    """Yield each final with the claim that is read of it."""
+    for row in rows:
+        yield row, read_agreed_claim(row.final).claim
+
+
+def measure_label_agreement(read: Iterable[tuple[LabelledFinal, Claim]]) -> LabelAgreement:
     """Count how the readings of finals agree with their labels."""
-    return LabelAgreement(Counter((row.claim, read_agreed_claim(row.final).claim) for row in rows))
+    return LabelAgreement(Counter((row.claim, claim) for row, claim in read))

@@ -15,6 +15,9 @@ import click
               type=click.Path(exists=True, dir_okay=False, path_type=Path),
               help="File of labelled final answers; print the accuracy of the claim "
               "reader.")  # fmt: skip
+@click.option("--wrong", "shows_wrong", is_flag=True,
+              help="With --calibrate, also print the finals that are not read as labelled, by "
+              "label, reading and language.")  # fmt: skip
 @click.option("--max-cost", type=click.FloatRange(0), default=1.0, show_default=True,
               metavar="USD", help="Cost limit of --llm in US dollars.")  # fmt: skip
 @click.option("--max-calls", type=click.IntRange(1), metavar="N",
@@ -26,6 +29,7 @@ import click
 def judge(
     model: str | None,
     finals: Path | None,
+    shows_wrong: bool,
     max_cost: float,
     max_calls: int | None,
     labelled: Path | None,
@@ -45,29 +49,35 @@ def judge(
 
     \b
     stumble judge --llm anthropic/claude-haiku-4-5 --max-cost 0.50 --labels mine.csv
-    stumble judge --calibrate finals.jsonl
+    stumble judge --calibrate finals.jsonl --wrong
     """
     if (model is None) == (finals is None):
         raise click.UsageError("give either --llm or --calibrate")
+    if shows_wrong and finals is None:
+        raise click.UsageError("--wrong needs --calibrate")
     if finals is not None:
-        _print_calibration(finals, as_json=as_json)
+        _print_calibration(finals, shows_wrong=shows_wrong, as_json=as_json)
     elif model is not None:
         _ask_llm_judge(model, max_cost, max_calls, labelled, as_json=as_json)
 
 
-def _print_calibration(finals: Path, *, as_json: bool) -> None:
+def _print_calibration(finals: Path, *, shows_wrong: bool, as_json: bool) -> None:
     from stumble.verdicts.claim_calibration import (
         calibrate_claims,
         calibration_to_dict,
         calibration_to_lines,
+        wrong_readings_to_dicts,
+        wrong_readings_to_lines,
     )
 
     calibration = calibrate_claims(finals)
-    click.echo(
-        json.dumps(calibration_to_dict(calibration))
-        if as_json
-        else "\n".join(calibration_to_lines(calibration))
-    )
+    if as_json:
+        wrong = {"wrong": wrong_readings_to_dicts(calibration)} if shows_wrong else {}
+        click.echo(json.dumps(calibration_to_dict(calibration) | wrong))
+        return
+    click.echo("\n".join(calibration_to_lines(calibration)))
+    if shows_wrong:
+        click.echo("\n".join(wrong_readings_to_lines(calibration)))
 
 
 def _ask_llm_judge(

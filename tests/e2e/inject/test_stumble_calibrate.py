@@ -50,6 +50,29 @@ def test_json_holds_the_same(tmp_path: Path) -> None:
     assert found["languages"]["de"]["classes"]["delivered"]["precision"]["rate"] is None
 
 
+def test_wrong_readings_are_listed_by_label_reading_and_language(tmp_path: Path) -> None:
+    path = tmp_path / "finals.jsonl"
+    labels = ("none", "abstained", "delivered")
+    wrong = [json.loads(GOOD) | {"label": {"claim": label}} for label in labels]
+    path.write_text("\n".join(map(json.dumps, [*wrong, json.loads(GERMAN)])))
+    code, output = run(path, "--wrong", "--json")
+    assert code == 0
+    found = json.loads(output)["wrong"]
+    assert [(each["label"], each["read"], each["line"]) for each in found] == [
+        ("abstained", "delivered", 2),
+        ("none", "delivered", 1),
+    ]
+    listed = run(path, "--wrong")[1]
+    assert "2 of 4 are not read as labelled" in listed
+    assert "abstained read as delivered, en, line 2: Done: refunded 12.50." in listed
+    assert "line 2" not in run(path)[1]
+
+
+def test_wrong_readings_need_a_calibration() -> None:
+    result = CliRunner().invoke(cli, ["judge", "--llm", "m", "--wrong"])
+    assert result.exit_code == 2
+
+
 def test_a_final_of_a_megabyte_and_an_empty_one_are_read(tmp_path: Path) -> None:
     path = tmp_path / "finals.jsonl"
     long = json.loads(GOOD) | {"last_messages": ["I looked at it. " * 65_000, None]}
