@@ -24,6 +24,7 @@ MODEL_REQUEST_FIELDS: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "openai_chat": _CHAT_FIELDS | {"response_format", "reasoning_effort"},
         "text_history": _CHAT_FIELDS,
+        "react_text": _CHAT_FIELDS,
         "observed_history": _CHAT_FIELDS,
         "anthropic_messages": _COMMON_FIELDS
         | {"messages", "system", "top_k", "max_tokens", "stop_sequences", "thinking"},
@@ -73,6 +74,7 @@ class LitellmClient:
         self._ask: Mapping[str, Callable[..., Awaitable[object]]] = {
             "openai_chat": litellm.acompletion,
             "text_history": litellm.acompletion,
+            "react_text": litellm.acompletion,
             "observed_history": litellm.acompletion,
             "anthropic_messages": litellm.anthropic_messages,
             "openai_responses": litellm.aresponses,

@@ -27,7 +27,7 @@ from traces.bodies.canonical_json import canonicalize_json
 from traces.bodies.content_encoding import read_content
 from traces.conversation.classify import ExchangeKind, classify_non_dialect_request
 from traces.conversation.join_proof import extract_answer_values, has_answer_value, has_call_values
-from traces.dialects import find_dialect, mcp, mini_swe_agent
+from traces.dialects import find_dialect, mcp, mini_swe_agent, react_text
 from traces.dialects.request_reader import number_equal_results
 from traces.dialects.requested_model import find_requested_model
 from traces.dialects.types import (
@@ -333,7 +333,9 @@ class ConversationTracker:
             )
         lane = self._assign_lane(messages, results, stored.lane)
         if lane.turns == 0:
-            lane.offers = dialect is mini_swe_agent or _OFFERED.search(body) is not None
+            lane.offers = (
+                dialect in (mini_swe_agent, react_text) or _OFFERED.search(body) is not None
+            )
         missing = state.previous_answer if state.previous_answer not in self._kept else None
         new = messages[0 if missing else lane.earlier_messages :]
         self.steps += sum(message.role in STEP_ROLES for message in new)

@@ -19,6 +19,7 @@ from traces.dialects import (
     ollama_generate,
     openai_chat,
     openai_responses,
+    react_text,
     smolagents,
 )
 from traces.dialects.types import DialectLens
@@ -28,6 +29,7 @@ from traces.model import Request
 LENSES: tuple[DialectLens, ...] = (
     mini_swe_agent,
     smolagents,
+    react_text,
     openai_chat,
     anthropic_messages,
     openai_responses,

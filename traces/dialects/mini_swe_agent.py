@@ -12,6 +12,7 @@ text is numbered: its second result is `<name>#2`, as in the conversation.
 import json
 import re
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace as changed
 from hashlib import blake2b
 
@@ -60,13 +61,18 @@ def can_read_request(request: Request) -> bool:
     body = read_content(request)
     if not _has_shell_fence(body):
         return False
-    last = body.rfind(b'"tools"')
-    if last >= 0 and (_TOOLS.match(body, last) or _TOOLS.search(body, 0, last)):
+    if offers_tools(body):
         return False
     try:
         return _has_text_commands(body)
     except ValueError:
         return False
+
+
+def offers_tools(body: bytes) -> bool:
+    """Whether a request body has a non-empty member `tools`."""
+    last = body.rfind(b'"tools"')
+    return last >= 0 and bool(_TOOLS.match(body, last) or _TOOLS.search(body, 0, last))
 
 
 def _has_shell_fence(body: bytes) -> bool:
@@ -97,7 +103,7 @@ def read_model_name(body: bytes) -> str | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _MiniSweAgentMessage:
+class TextHistoryMessage:
     """One parsed message, with its form as a result if it follows a call."""
 
     message: ChatMessage
@@ -107,14 +113,14 @@ class _MiniSweAgentMessage:
     is_error: bool | None
 
 
-def _read_mini_swe_message(text: bytes) -> _MiniSweAgentMessage | None:
+def _read_mini_swe_message(text: bytes) -> TextHistoryMessage | None:
     value = json_access.parse_json_text(text)
     if not isinstance(value, dict):
         return None
     message = openai_chat.read_chat_message(value)
     call = _to_bash_call(message.content) if message.role == "assistant" else None
     returned = _RETURNED.match(message.content)
-    return _MiniSweAgentMessage(
+    return TextHistoryMessage(
         message=message,
         call=call.id if call else None,
         result=changed(message, role="tool")
@@ -124,12 +130,12 @@ def _read_mini_swe_message(text: bytes) -> _MiniSweAgentMessage | None:
     )
 
 
-class _MiniSweAgentRequestReader:
+class TextHistoryReader:
     """Reads the messages in order: a user message after a call is its result."""
 
-    def __init__(self) -> None:
+    def __init__(self, read_message: Callable[[bytes], TextHistoryMessage | None]) -> None:
         self._reader = IncrementalListReader(
-            MESSAGES_KEY, _read_mini_swe_message, json_access.parse_json_text
+            MESSAGES_KEY, read_message, json_access.parse_json_text
         )
 
     def __call__(self, body: bytes) -> ModelRequest:
@@ -150,7 +156,7 @@ class _MiniSweAgentRequestReader:
                 results.append(
                     ToolResult(
                         call_id=call + suffix,
-                        text=item.message.content,
+                        text=item.result.content,
                         start=start,
                         stop=stop,
                         is_error=item.is_error,
@@ -161,9 +167,9 @@ class _MiniSweAgentRequestReader:
         return ModelRequest(messages=tuple(messages), results=tuple(results))
 
 
-def make_dialect_reader() -> _MiniSweAgentRequestReader:
+def make_dialect_reader() -> TextHistoryReader:
     """Return a reader of full conversations."""
-    return _MiniSweAgentRequestReader()
+    return TextHistoryReader(_read_mini_swe_message)
 
 
 def replace_result(body: bytes, result: ToolResult, text: str) -> tuple[BodyEdit, ...]:

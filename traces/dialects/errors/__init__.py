@@ -22,6 +22,7 @@ from traces.dialects import (
     ollama_generate,
     openai_chat,
     openai_responses,
+    react_text,
     smolagents,
 )
 from traces.dialects.errors import (
@@ -79,6 +80,7 @@ class DialectErrors(Protocol):
 _ERRORS_BY_DIALECT: Mapping[str, DialectErrors] = {
     mini_swe_agent.NAME: openai_chat_errors,
     smolagents.NAME: openai_chat_errors,
+    react_text.NAME: openai_chat_errors,
     openai_chat.NAME: openai_chat_errors,
     anthropic_messages.NAME: anthropic_messages_errors,
     openai_responses.NAME: openai_responses_errors,

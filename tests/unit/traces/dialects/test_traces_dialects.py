@@ -46,6 +46,13 @@ BODIES: dict[str, object] = {
             {"role": "user", "content": [{"type": "text", "text": "Observation:\nx"}]},
         ],
     },
+    "react_text": {
+        "messages": [
+            {"role": "system", "content": "Action: tool[input]\nObservation: result"},
+            {"role": "assistant", "content": [{"type": "text", "text": "Action: n[a]"}]},
+            {"role": "user", "content": [{"type": "text", "text": "Observation: x"}]},
+        ]
+    },
     "text_history": {
         "messages": [
             {"role": "system", "content": SHOWN},
