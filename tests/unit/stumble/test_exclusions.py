@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scenarios.world import VERIFIER_FAILED
 from stumble.runs.fork_report import join_verdicts
 from stumble.verdicts.exclusions import (
     Exclusion,
@@ -140,6 +141,13 @@ def test_several_faults_have_the_verdict_of_those_that_reached_the_agent() -> No
     assert unknown.outcome is None
     assert join_verdicts([absorbed]) == absorbed
     assert join_verdicts([]) is None
+
+
+@pytest.mark.parametrize("exclusion", ["baseline_unknown", "no_verdict"])
+def test_a_verifier_that_failed_is_mended_and_not_given(exclusion: Exclusion) -> None:
+    reasons = {"passed": f"{VERIFIER_FAILED}: exit 2"}
+    verdict = replace(GOOD, outcome=None, passed=None, baseline_valid=None, reasons=reasons)
+    assert "mend the verifier" in suggest_remedy(exclusion, verdict)
 
 
 @pytest.mark.parametrize("twins", [3, 5, 10])
