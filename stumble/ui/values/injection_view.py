@@ -203,7 +203,7 @@ def _list_facts(judged: JudgedInjection) -> Iterator[FactRow]:
     claim = (f"\u201c{verdict.claim_evidence}\u201d",) if verdict.claim_evidence else ()
     yield FactRow(name="It claims success", value=_yes(verdict.claims_success),
                   words=claim or _because(reasons, "claims_success"))  # fmt: skip
-    yield _describe_use(verdict)
+    yield describe_use(verdict)
     yield FactRow(name="The clean twins end right", value=_yes(verdict.baseline_valid),
                   words=_because(reasons, "baseline_valid"))  # fmt: skip
 
@@ -213,7 +213,12 @@ def _name_verifier(ending: RunEnding) -> str:
     return known.get(ending.verifier) or str(ending.verifier)
 
 
-def _describe_use(verdict: Outcome) -> FactRow:
+def describe_use(verdict: Outcome) -> FactRow:
+    """Describe whether the wrong value was used: "no" only if nothing can have come of it.
+
+    A value computed from it, as a sum, leaves no trace of it: that is unknown if the end is wrong
+    or the run differs from its twins.
+    """
     words = verdict.uses
     if not words and verdict.control_only and verdict.first_use_step is not None:
         words = (f"no value of it, but the run left its twins at step {verdict.first_use_step}",)

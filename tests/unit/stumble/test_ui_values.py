@@ -14,7 +14,9 @@ from stumble.ui.values.campaign_view import (
     count_more_traces,
     format_cost_share,
 )
+from stumble.ui.values.injection_view import describe_use
 from stumble.ui.values.run_rows import RunRows
+from traces.model import Outcome
 
 
 @pytest.mark.parametrize(
@@ -91,3 +93,20 @@ def test_a_cost_stands_against_its_limit(
     cost: float | None, limit: float | None, shown: str
 ) -> None:
     assert format_cost_share(cost, limit) == shown
+
+
+@pytest.mark.parametrize("passed", [False, None, True])
+@pytest.mark.parametrize("control_only", [False, None, True])
+@pytest.mark.parametrize("uses", [(), ("step 3, pay: 12.5 (exact)",)])
+def test_a_value_is_unused_only_if_nothing_else_can_have_come_of_it(
+    *, passed: bool | None, control_only: bool | None, uses: tuple[str, ...]
+) -> None:
+    """A sum made of the wrong value is a use that no value shows."""
+    verdict = Outcome(
+        injection_id="i", judge_version=1, consumed=True, passed=passed,
+        control_only=control_only, uses=uses,
+    )  # fmt: skip
+    row = describe_use(verdict)
+    sure = passed is not False and control_only is False
+    assert row.value == ("yes" if uses else "no" if sure else "unknown")
+    assert row.words or row.value == "no"
