@@ -5,7 +5,12 @@ from collections.abc import Iterator
 
 from stumble.campaigns.completed_runs import CompletedRuns
 from stumble.campaigns.run_matrix import build_run_matrix
-from stumble.campaigns.sample_size import SampleSize, compute_sample_size
+from stumble.campaigns.sample_size import (
+    PlanTerms,
+    SampleSize,
+    compute_sample_size,
+    count_recordings_to_pass,
+)
 from stumble.campaigns.spec import Campaign
 from stumble.verdicts.exclusions import NO_TWINS_NOTE
 from traces.conversation.derived_steps import derive_tape_steps
@@ -32,6 +37,8 @@ class CampaignEstimate:
     unpriced: tuple[str, ...]
     seconds: float
     need: SampleSize
+    max_silent: float | None = None
+    """The limit of `gate --max-silent` to plan for."""
 
     @property
     def runs_left(self) -> int:
@@ -54,6 +61,8 @@ class CampaignEstimate:
             "minutes": None if self.unknown else round(self.seconds / 60 / self.jobs, 2),
             "jobs": self.jobs,
             "injections": self.injections,
+            "max_silent": self.max_silent,
+            "recordings_to_pass": self.recordings_to_pass,
             "need": {
                 "rate": self.need.rate,
                 "other": self.need.other,
@@ -65,6 +74,23 @@ class CampaignEstimate:
                 "traces": self.need.traces,
             },
         }
+
+    @property
+    def recordings_to_pass(self) -> int | None:
+        """The fewest recordings to pass `gate --max-silent`; None if not asked, or if none can."""
+        return None if self.max_silent is None else count_recordings_to_pass(self.max_silent)
+
+    def _describe_gate(self) -> str:
+        """Describe what passes `gate --max-silent`."""
+        gate, needed = f"gate --max-silent {self.max_silent:g}", self.recordings_to_pass
+        if needed is None:
+            return f"no number of recordings passes {gate}: no finite number excludes every failure"
+        traces = len(self.campaign.sources)
+        short = "" if traces >= needed else f", {needed - traces} more than planned"
+        return (
+            f"to pass {gate}: at least {needed} recordings{short}, if no run of any is silently "
+            "wrong or unknown; more faults in the same recordings do not replace them"
+        )
 
     @property
     def injections(self) -> int:
@@ -92,10 +118,11 @@ class CampaignEstimate:
                 if self.usd is not None
                 else f"cost unknown (no price for {', '.join(self.unpriced)})"
             )
+            least = format_least_duration(self.seconds / self.jobs)
             yield (
-                f"  left: {self.runs_left} runs, {money}, at least "
-                f"{_format_duration(self.seconds / self.jobs)} on {self.jobs} processes: what the "
-                "recordings took, without the start of the agent, reset and verify"
+                f"  left: {self.runs_left} runs, {money}, at least {least} on {self.jobs} "
+                "processes: what the recordings took, without the start of the agent, reset and "
+                "verify"
             )
         need, planned = self.need, self.injections
         yield (
@@ -108,21 +135,23 @@ class CampaignEstimate:
         yield f"  planned: {planned} in {traces} traces, " + (
             "enough" if enough else "not enough: more traces help more than more repetitions"
         )
+        if self.max_silent is not None:
+            yield self._describe_gate()
 
 
-def _format_duration(seconds: float) -> str:
-    return f"{seconds / 60:.1f} minutes" if seconds >= 60 else f"{max(1, round(seconds))} seconds"
+def format_least_duration(seconds: float) -> str:
+    """Format a duration, at least one second."""
+    if seconds >= 60:
+        return f"{seconds / 60:.1f} minutes"
+    count = max(1, round(seconds))
+    return f"{count} second{'' if count == 1 else 's'}"
 
 
 def estimate_campaign(
     campaign: Campaign,
     done: CompletedRuns,
     jobs: int,
-    *,
-    detect: float,
-    rate: float,
-    power: float,
-    icc: float,
+    terms: PlanTerms,
 ) -> CampaignEstimate:
     """Estimate the rest of a campaign. Raises ValueError if no rate is `detect` from `rate`."""
     runs, no_site, unpriced = Counter[str](), list[str](), dict[str, None]()
@@ -159,11 +188,12 @@ def estimate_campaign(
         usd=None if unpriced else usd,
         unpriced=tuple(unpriced),
         seconds=seconds,
+        max_silent=terms.max_silent,
         need=compute_sample_size(
-            rate,
-            detect,
-            power=power,
-            icc=icc,
+            terms.rate,
+            terms.detect,
+            power=terms.power,
+            icc=terms.icc,
             per_trace=runs["fault"] / recorded if recorded else per_trace,
         ),
     )

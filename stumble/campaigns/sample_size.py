@@ -11,6 +11,31 @@ from statistics import NormalDist
 from traces.lazy_dataclass import dataclass
 
 ALPHA = 0.05
+MIN_RECORDINGS = 5
+"""Fewest recordings for an interval."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanTerms:
+    """What a campaign has to decide."""
+
+    detect: float
+    """Difference from `rate` to detect."""
+    rate: float
+    power: float
+    icc: float
+    max_silent: float | None = None
+    """The limit of `gate --max-silent` to pass, at its default confidence; None for none."""
+
+
+def count_recordings_to_pass(most: float) -> int | None:
+    """Return the fewest recordings with which `gate --max-silent` can pass; None if none can.
+
+    As the gate bounds a rate of 0: 1 - 0.05^(1 / recordings), with no silent and no unknown run.
+    """
+    if not 0 < most < 1:
+        return None if most <= 0 else MIN_RECORDINGS
+    return max(MIN_RECORDINGS, math.ceil(math.log(ALPHA) / math.log1p(-most) - 1e-9))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from stumble.notices import print_warning
 from stumble.processors import count_usable_processors
 
 if TYPE_CHECKING:
+    from stumble.campaigns.sample_size import PlanTerms
     from stumble.campaigns.scheduler import ProgressListener
     from stumble.campaigns.spec import Campaign
     from stumble.campaigns.worker_plan import WorkerPlan
@@ -147,6 +148,11 @@ if TYPE_CHECKING:
     help="With --plan: probability of detecting the difference.",
 )
 @click.option(
+    "--max-silent",
+    type=click.FloatRange(0, 1),
+    help="With --plan: limit of `gate --max-silent` to pass; print the recordings that it needs.",
+)
+@click.option(
     "--icc",
     type=click.FloatRange(0, 1),
     default=0.2,
@@ -176,6 +182,7 @@ def campaign(
     rate: float,
     power: float,
     icc: float,
+    max_silent: float | None,
     sealing: bool,
     **given: object,
 ) -> None:
@@ -193,6 +200,7 @@ def campaign(
     stumble campaign --traces refund.tape --traces order.tape --fault http_status:code=503 \\
         --fault digit --persist once --persist same_args --seeds 1..5
     stumble campaign nightly.toml --plan --detect 0.1 --power 0.8
+    stumble campaign nightly.toml --plan --max-silent 0.02
     stumble campaign nightly.toml --max-cost 5
     stumble campaign nightly
     stumble campaign nightly.toml --on ray://head.example:10001 --jobs 64
@@ -233,8 +241,11 @@ def campaign(
         check_ray_campaign(spec)
     workers = _limit_workers(spec, store, workers, planning=planning)
     if planning:
+        from stumble.campaigns.sample_size import PlanTerms
+
         assert workers.jobs is not None
-        _print_campaign_plan(spec, store, workers.jobs, as_json, detect, rate, power, icc)
+        terms = PlanTerms(detect=detect, rate=rate, power=power, icc=icc, max_silent=max_silent)
+        _print_campaign_plan(spec, store, workers.jobs, as_json, terms)
         return
     result = run_sealed_campaign(
         spec,
@@ -267,10 +278,7 @@ def _print_campaign_plan(
     store: "TraceStore",
     jobs: int,
     as_json: bool,
-    detect: float,
-    rate: float,
-    power: float,
-    icc: float,
+    terms: "PlanTerms",
 ) -> None:
     from stumble.campaigns.completed_runs import find_completed_runs
     from stumble.campaigns.environment import count_worlds
@@ -281,7 +289,7 @@ def _print_campaign_plan(
     done = find_completed_runs(store, asked.name)
     jobs = min(jobs, count_worlds(asked, store) or jobs)
     with options.usage_errors():
-        plan = estimate_campaign(asked, done, jobs, detect=detect, rate=rate, power=power, icc=icc)
+        plan = estimate_campaign(asked, done, jobs, terms)
     click.echo(json.dumps(plan.to_dict()) if as_json else "\n".join(plan.to_lines()))
 
 
