@@ -1,13 +1,16 @@
 """Defaults of options from `stumble.toml`, the file of a project.
 
 A table is named like a command, a subcommand's like `[pipeline.run]`, and its keys like the long
-options. `[world]` serves every command that has these options. The command line wins over the file,
+options. `[world]` serves every command that has these options, `[trust]` lists the hashes of tapes
+and packs that may run. The command line wins over the file,
 the file over the built-in default. `{project}` in a text is the folder of the file.
 """
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -17,7 +20,10 @@ from traces.did_you_mean import suggest_nearest_name
 
 FILE_NAME = "stumble.toml"
 WORLD_TABLE = "world"
+TRUST_TABLE = "trust"
 WORLD_KEYS = ("reset", "verify", "state", "ledger", "ledger-key")
+
+_HASH = re.compile(r"[0-9A-Fa-f]{32,64}")
 
 type OptionValue = str | int | float | bool | list[str]
 type OptionDefaults = dict[str, OptionValue | OptionDefaults]
@@ -47,15 +53,11 @@ def read_project_defaults(
     path: Path, name: str, command: click.Command
 ) -> dict[str, OptionValue | OptionDefaults]:
     """Return parameter name -> value for one command. Raises UsageError for a wrong file."""
-    import tomllib
-
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path}: {error}") from None
+    document = _read_document(path)
     for table, content in document.items():
-        known = (*COMMANDS, WORLD_TABLE)
-        if table not in known and table not in (known := (*list_command_names(), WORLD_TABLE)):
+        shared = (WORLD_TABLE, TRUST_TABLE)
+        known = (*COMMANDS, *shared)
+        if table not in known and table not in (known := (*list_command_names(), *shared)):
             raise UsageError(
                 f"{path}: no command {table!r}{suggest_nearest_name(table, known)}; its tables "
                 "are named like commands"
@@ -67,6 +69,27 @@ def read_project_defaults(
         if key not in WORLD_KEYS:
             raise UsageError(f"{path}: [{WORLD_TABLE}] has {', '.join(WORLD_KEYS)}, but no {key!r}")
     return _read_table(path, f"[{name}]", command, world, document.get(name, {}))
+
+
+def read_trusted_hashes(path: Path) -> tuple[str, ...]:
+    """Return the `hashes` of the table `[trust]`. Raises UsageError for a wrong file."""
+    table = _read_document(path).get(TRUST_TABLE, {})
+    hashes = table.get("hashes", []) if isinstance(table, dict) else None
+    if not isinstance(hashes, list) or set(table) - {"hashes"}:
+        raise UsageError(f'{path}: [{TRUST_TABLE}] is not hashes = ["HASH", ...]')
+    for each in hashes:
+        if not isinstance(each, str) or not _HASH.fullmatch(each):
+            raise UsageError(f"{path}: [{TRUST_TABLE}] {each!r} has no 32 hexadecimal digits")
+    return tuple(hashes)
+
+
+def _read_document(path: Path) -> dict[str, Any]:
+    import tomllib
+
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path}: {error}") from None
 
 
 def _read_table(

@@ -8,6 +8,7 @@ import click
 
 from stumble.cli import options
 from stumble.cli.record_replay.record import record_to_store, run_controls, snapshot_workspace
+from stumble.cli.trust import require_trust
 from stumble.errors import ExitCode, UsageError, signal_to_exit_code
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def record_again(recording: "Tape", tape: Path, hosts: "Hosts", world: "World | 
             f"{tape} was recorded in a world that was reset before it: give --reset and --verify, "
             "or [world] in stumble.toml"
         )
+    require_trust(recording, in_place=True)
     command = options.choose_agent_command((), old)
     store = StoreDirectory(store_root())
     new = tape.with_name(f"{tape.stem}.new.tape")

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from stumble.cli.trust import PACKED_COMMANDS
+
 PLAN_OPTIONS = (
     "texts", "where", "nth", "when", "persist", "max_injections", "place", "seed", "reset",
     "verify", "state", "ledger", "ledger_key",
@@ -82,6 +84,7 @@ def _open_packed_tape(path: Path, ctx: click.Context | None) -> Path:
         if opened.manifest.scenario is not None:
             part = opened.folder / opened.manifest.scenario
             plan["scenario_name"] = str(part) if part.is_file() else opened.manifest.scenario
+        ctx.meta[PACKED_COMMANDS] = {key: plan[key] for key in WORLD_OPTIONS if key in plan}
         ctx.default_map = {**(ctx.default_map or {}), **plan}
     return opened.main_tape
 

@@ -110,7 +110,10 @@ class AttachIntake:
         known = load_user_secrets()
         names = dict.fromkeys(message["secrets"], ()) | known.names
         self._tape = TapeWriter(
-            Path(message["path"]), trajectory, secrets=KnownSecrets(names, key=known.key)
+            Path(message["path"]),
+            trajectory,
+            secrets=KnownSecrets(names, key=known.key),
+            origin_key=known.key,
         )
 
     def _write_request(self, tape: TapeWriter, message: dict[str, Any], body: bytes) -> int:

@@ -111,7 +111,13 @@ class LiveRecording:
         """Run the agent to its end and close the tape with the verdict on it."""
         plan = self._plan
         secrets = load_user_secrets()
-        with TapeWriter(path, self._make_head(), secrets=secrets, redact=plan.redact) as tape:
+        with TapeWriter(
+            path,
+            self._make_head(),
+            secrets=secrets,
+            redact=plan.redact,
+            origin_key=secrets.key,
+        ) as tape:
             if plan.store is not None and plan.snapshot is not None and plan.workspace is not None:
                 self.visible_store = list_visible_store(plan.workspace, plan.store, path)
             agent, injector = await self._run_agent(tape)

@@ -120,7 +120,9 @@ async def _run_replay_session(
     head = _make_replay_head(recording.trajectory, plan, launch, run)
     path = folder / f"{run}.tape"
     secrets = load_user_secrets()
-    with TapeWriter(path, head, secrets=secrets, recorded=recording.redactions) as tape:
+    with TapeWriter(
+        path, head, secrets=secrets, recorded=recording.redactions, origin_key=secrets.key
+    ) as tape:
         taps = _make_replay_taps(
             recording,
             plan,

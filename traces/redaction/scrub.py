@@ -10,6 +10,7 @@ from traces.lazy_dataclass import dataclass
 from traces.model import Exchange
 from traces.redaction.redactor import KnownSecrets
 from traces.tape import Tape, TapeWriter, read_tape, seal_tape
+from traces.tape.origin_mark import is_origin_mark
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +53,15 @@ def _clear_redacted_flag(exchange: Exchange) -> Exchange:
 
 
 def _write_scrubbed_tape(old: Tape, path: Path, secrets: Iterable[str] | KnownSecrets) -> None:
-    with TapeWriter(path, old.trajectory, secrets=secrets, recorded=old.redactions) as writer:
+    key = secrets.key if isinstance(secrets, KnownSecrets) else b""
+    is_own = is_origin_mark(old.origin, old.trajectory, key)
+    with TapeWriter(
+        path,
+        old.trajectory,
+        secrets=secrets,
+        recorded=old.redactions,
+        origin_key=key if is_own else None,
+    ) as writer:
         for exchange in old.exchanges:
             _write_scrubbed_exchange(writer, exchange)
         for injection in old.injections:

@@ -26,7 +26,8 @@ case of the wire. Bodies and chunks are bytes as on the wire, with their content
 
     1 trajectory  map; the first frame. id, recorded_at, and the other fields of
                   traces.model.Trajectory that are not at their default; verbatim?=false: true
-                  if secrets were written unredacted
+                  if secrets were written unredacted; origin? (bytes: a keyed hash of what a
+                  replay runs, by which its user's own recordings are known)
     2 request     map. seq (int, unique per exchange, in request order), connection and stream
                   (int; the connection of the agent, and the HTTP/2 stream on it), transport
                   (text), started (float), by (text: the source of the response, as far as

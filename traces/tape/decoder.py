@@ -187,6 +187,7 @@ class TapeDecoder:
         self._budget = budget or InflationBudget(0)
         self.trajectory: Trajectory | None = None
         self.verbatim = False
+        self.origin: bytes | None = None
         self.injections: list[Injection] = []
         self.marks: list[RunEvent] = []
         self.redactions: list[RedactionRecord] = []
@@ -227,6 +228,8 @@ class TapeDecoder:
             case 1:
                 self.trajectory = decode_trajectory(value)
                 self.verbatim = bool(value.get("verbatim"))
+                mark = value.get("origin")
+                self.origin = mark if isinstance(mark, bytes) else None
             case 6:
                 edits = tuple(decode_edit(each) for each in value.get("edits", ()))
                 self.injections.append(parse_dataclass(Injection, value | {"edits": edits}))

@@ -33,6 +33,8 @@ class Tape:
     damage: tuple[TapeDamage, ...] = ()
     verbatim: bool = False
     """True if secrets were written unredacted."""
+    origin: bytes | None = None
+    """The mark of who recorded it (`traces.tape.origin_mark`); None on tapes of others' making."""
     redactions: tuple[RedactionRecord, ...] = ()
     """Records of the secrets that placeholders replace, as hashes; empty on older tapes."""
     input: AgentInput | None = None
@@ -146,6 +148,7 @@ def _to_lazy_tape(path: Path, book: SealedTape) -> Tape:
         ending=rest.ending,
         spans=RequestSpans(book),
         verbatim=rest.verbatim,
+        origin=rest.origin,
         redactions=tuple(rest.redactions),
         input=rest.input,
     )
@@ -179,6 +182,7 @@ def _decode_tape(path: Path, data: bytes) -> Tape:
         spans=decoder.spans,
         damage=tuple(damage),
         verbatim=decoder.verbatim,
+        origin=decoder.origin,
         redactions=tuple(decoder.redactions),
         input=decoder.input,
         completed=decoder.find_complete_by_length(),

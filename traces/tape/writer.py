@@ -37,6 +37,7 @@ from traces.tape.append_file import AppendOnlyFile
 from traces.tape.decoder import decode_trajectory
 from traces.tape.field_types import is_parsable_url, to_json_data, to_parsable_url
 from traces.tape.frames import encode_frame
+from traces.tape.origin_mark import make_origin_mark
 from traces.tape.payload import LARGE, UNCOPIED, PayloadPacker, encode_edit, to_sparse_dict
 
 STATE_KEPT = 8192
@@ -63,10 +64,12 @@ class TapeWriter:
         redact: bool = True,
         recorded: Iterable[RedactionRecord] = (),
         sync: bool = True,
+        origin_key: bytes | None = None,
     ) -> None:
         """Create the tape; `recorded` are the redactions of the tape that is replayed.
 
-        Without `sync` nothing syncs it to disk: a kill loses nothing, a power failure may.
+        Without `sync` nothing syncs it to disk: a kill loses nothing, a power failure may. A run
+        of this user's has the mark of `origin_key`.
         """
         self.path = path
         self.redactor = Redactor(secrets, recorded)
@@ -82,8 +85,10 @@ class TapeWriter:
                 trajectory, command=self.redactor.redact_command(trajectory.command)
             )
         first = self._redact_value(to_sparse_dict(trajectory))
-        decode_trajectory(first)
+        written = decode_trajectory(first)
         first = first if redact else first | {"verbatim": True}
+        if origin_key is not None:
+            first |= {"origin": make_origin_mark(written, origin_key)}
         preamble = frames.make_tape_preamble() + self._encode_frame(TRAJECTORY, first)
         self._file = AppendOnlyFile(path, (preamble, *self._encode_redactions()), sync=sync)
 

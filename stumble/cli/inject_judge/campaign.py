@@ -1,6 +1,7 @@
 """`stumble campaign`: traces x faults x persistence x seeds x repetitions, on several processes."""
 
 import json
+import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,6 +12,7 @@ import click
 
 from stumble.cli import options
 from stumble.cli.seal_options import add_seal_options, to_seal_table
+from stumble.cli.trust import require_trust, require_trusted_hash, trust_option
 from stumble.errors import ExitCode, UsageError
 from stumble.notices import print_warning
 from stumble.processors import count_usable_processors
@@ -159,6 +161,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="With --plan: intraclass correlation of the injections in one trace.",
 )
+@trust_option
 @add_seal_options
 @options.world_command_options
 @options.in_place_option
@@ -247,6 +250,7 @@ def campaign(
         terms = PlanTerms(detect=detect, rate=rate, power=power, icc=icc, max_silent=max_silent)
         _print_campaign_plan(spec, store, workers.jobs, as_json, terms)
         return
+    _require_campaign_trust(spec, file)
     result = run_sealed_campaign(
         spec,
         store,
@@ -257,6 +261,33 @@ def campaign(
         display=CampaignDisplay(show_campaign_progress, print_warning),
     )
     print_campaign_end(result, as_json)
+
+
+def _require_campaign_trust(spec: "Campaign", file: str | None) -> None:
+    """Check that a packed campaign, and each recorded trace, may start what it names.
+
+    Raises UsageError if not.
+    """
+    from stumble.packs.pack_cache import open_packed_files
+    from stumble.packs.pack_manifest import PACK_SUFFIX
+    from stumble.store.tape_files import load_tape
+    from traces.tape import read_tape_lazily
+
+    if file is not None and file.endswith(PACK_SUFFIX):
+        root_hash = open_packed_files(Path(file)).manifest.root_hash
+        require_trusted_hash(root_hash, file, dict(_list_commands(spec)))
+    for source in spec.sources:
+        if source.tape is not None:
+            recording = load_tape(source.tape, read_tape_lazily)
+            require_trust(recording, source.command, in_place=spec.in_place)
+
+
+def _list_commands(spec: "Campaign") -> Iterator[tuple[str, str]]:
+    for command in dict.fromkeys(each.command for each in spec.sources if each.command):
+        yield "agent", shlex.join(command)
+    for name in ("reset", "verify", "state", "ledger"):
+        if text := getattr(spec, name):
+            yield name, text
 
 
 def _merge_parts(store: "TraceStore", parts: tuple[Path, ...], as_json: bool) -> None:

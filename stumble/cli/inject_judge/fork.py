@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stumble.cli import match_options, options
+from stumble.cli.trust import require_trust, trust_option
 from stumble.errors import UsageError, signal_to_exit_code
 from stumble.notices import print_warning
 from traces.lazy_dataclass import dataclass
@@ -40,6 +41,7 @@ PIN_HINT = "if a local tool prints something else in each run, --pin sends the r
     "verdict possible for any of the runs.",
 )
 @options.tape_argument
+@trust_option
 @options.fault_injection_options(required=True)
 @click.option(
     "--twins",
@@ -155,6 +157,7 @@ def fork(
 
     world = world_commands.make_world(has_fresh_copy=not workspace_choice.in_place)
     recording = load_tape(tape)
+    require_trust(recording, command, in_place=workspace_choice.in_place)
     marked = world is None and bool(recording.marks)
     if marked:
         world = Pipeline(find_passed_stages(recording.marks))

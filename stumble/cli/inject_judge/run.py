@@ -14,6 +14,7 @@ import click
 from scenarios.practice import PRACTICE_KEY
 from stumble.cli import match_options, options
 from stumble.cli.tape_path import TapePath
+from stumble.cli.trust import require_trust, trust_option
 from stumble.errors import ExitCode, UsageError, signal_to_exit_code
 from traces.lazy_dataclass import dataclass
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
               help="Command of your agent; default: the practice agent.")  # fmt: skip
 @click.option("--tape", type=TapePath(),
               help="Use this recording of the scenario instead of making one.")  # fmt: skip
+@trust_option
 @options.fault_injection_options(required=False, seed=None, aims=True)
 @click.option("--twins", type=click.IntRange(0),
               help="Number of clean continuations: at least 3, or 0 for facts without a verdict; "
@@ -113,6 +115,8 @@ def run(
     recording = load_tape(tape) if tape else None
     if recording is not None:
         match_options.check_recorded_rules(recording.trajectory.rules, recording.path)
+        given = tuple(shlex.split(text)) if text else scenario.command
+        require_trust(recording, given, in_place=in_place)
     command = _choose_command(text, scenario, recording)
     has_own_world = any(world_commands)
     if not command and (has_own_world or host_texts):

@@ -11,6 +11,7 @@ import click
 
 from stumble.cli import match_options, options
 from stumble.cli.tape_path import TapePath, find_tape
+from stumble.cli.trust import require_trust, trust_option
 from stumble.errors import ExitCode, UsageError, signal_to_exit_code
 from traces.lazy_dataclass import dataclass
 
@@ -38,6 +39,7 @@ SHRINK_STOP_SECONDS = 5.0
     "3 diverged before the injection, 5 the faults did not make the agent fail again.",
 )
 @click.argument("run", metavar="RUN")
+@trust_option
 @click.option(
     "--recording",
     type=TapePath(),
@@ -118,6 +120,8 @@ def shrink(
     store = TraceStore(store_root())
     faulted_run = load_tape(_find_run_tape(store, run))
     parent = load_tape(recording or _find_parent_tape(store, faulted_run))
+    for each in (faulted_run, parent):
+        require_trust(each, command, in_place=workspace_choice.in_place)
     match_options.check_recorded_rules(parent.trajectory.rules, parent.path)
     command = options.choose_agent_command(command, faulted_run.trajectory)
     live = "the agent is live after the injection"

@@ -7,6 +7,7 @@ import click
 
 from stumble.cli import match_options, options
 from stumble.cli.tape_path import TapePath
+from stumble.cli.trust import trust_option
 from stumble.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     help="Accept any change: record the agent again, live, in the current folder, with the "
     "command of TAPE, and replace TAPE. If the agent fails, or ends wrong by --verify, TAPE stays.",
 )
+@trust_option
 @options.host_option
 @options.world_options
 def accept(
@@ -69,6 +71,7 @@ def accept(
         learn_answer_rules,
         learn_volatile_rules,
     )
+    from stumble.packs.trust import hash_tape, is_trusted_hash, remember_trust
     from stumble.store.tape_files import load_tape
     from stumble.user_data.paths import store_root
     from traces.tape import add_rules
@@ -96,10 +99,13 @@ def accept(
     if not lesson.rules and not lesson.left:
         click.echo(f"{other.path}: no new difference from {tape}")
     if lesson.rules and not dry_run:
+        is_trusted = is_trusted_hash(hash_tape(tape))
         try:
             add_rules(tape, map(str, lesson.rules))
         except BlockingIOError:
             raise UsageError(f"{tape} is being written") from None
+        if is_trusted:
+            remember_trust(hash_tape(tape), str(tape))
     if lesson.left:
         click.echo(f"a change that is meant: stumble accept {tape} --record", err=True)
     raise SystemExit(ExitCode.FINDING if lesson.left else ExitCode.OK)

@@ -58,6 +58,7 @@ def pack(
     stumble pack nightly.toml -o nightly.stumble
     """
     from stumble.packs.pack_contents import PackContents
+    from stumble.packs.trust import hash_tape, is_recorded_here, is_trusted_hash, remember_trust
     from stumble.user_data.known_secrets import find_known_secrets
     from stumble.user_data.paths import store_root
 
@@ -68,6 +69,11 @@ def pack(
     contents = PackContents(store=store_root(), known=tuple(find_known_secrets()))
     with options.usage_errors():
         manifest = _write_contents(contents, what, output, scenario_name, _drop_unset(plan))
+    known = (
+        is_recorded_here(each) or is_trusted_hash(hash_tape(each.path)) for each in contents.tapes
+    )
+    if all(known):
+        remember_trust(manifest.root_hash, str(output))
     _print_pack(output, manifest, as_json)
 
 

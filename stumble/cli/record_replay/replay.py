@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stumble.cli import match_options, options
+from stumble.cli.trust import require_trust, trust_option
 from stumble.errors import ExitCode, signal_to_exit_code
 from stumble.notices import print_warning
 
@@ -37,6 +38,7 @@ LIVE_KINDS: Mapping[str, tuple["ExchangeKind", ...]] = {
     "fired.",
 )
 @options.tape_argument
+@trust_option
 @click.option(
     "--live", type=click.Choice(sorted(LIVE_KINDS)), help="Forward this kind of traffic upstream."
 )
@@ -141,6 +143,7 @@ def replay(
     from traces.tape import read_tape_lazily
 
     recording = load_tape(tape, read_tape_lazily)
+    require_trust(recording, command, in_place=workspace_choice.in_place)
     if recording.cut_at is not None and on_miss == "refuse":
         on_miss = "halt"  # nothing that it asks after that can have an answer
     match_options.check_recorded_rules(recording.trajectory.rules, tape)
