@@ -157,11 +157,11 @@ def fork(
 
     world = world_commands.make_world(has_fresh_copy=not workspace_choice.in_place)
     recording = load_tape(tape)
-    require_trust(recording, command, in_place=workspace_choice.in_place)
     marked = world is None and bool(recording.marks)
     if marked:
         world = Pipeline(find_passed_stages(recording.marks))
     match_options.check_recorded_rules(recording.trajectory.rules, tape)
+    require_trust(recording, command, in_place=workspace_choice.in_place)
     rules = match_options.collect_match_rules(None, rule_texts)
     command = options.choose_agent_command(command, recording.trajectory)
     with options.usage_errors():

@@ -120,9 +120,9 @@ def shrink(
     store = TraceStore(store_root())
     faulted_run = load_tape(_find_run_tape(store, run))
     parent = load_tape(recording or _find_parent_tape(store, faulted_run))
+    match_options.check_recorded_rules(parent.trajectory.rules, parent.path)
     for each in (faulted_run, parent):
         require_trust(each, command, in_place=workspace_choice.in_place)
-    match_options.check_recorded_rules(parent.trajectory.rules, parent.path)
     command = options.choose_agent_command(command, faulted_run.trajectory)
     live = "the agent is live after the injection"
     isolation_plan = plan_isolation(

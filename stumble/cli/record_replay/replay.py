@@ -143,10 +143,10 @@ def replay(
     from traces.tape import read_tape_lazily
 
     recording = load_tape(tape, read_tape_lazily)
-    require_trust(recording, command, in_place=workspace_choice.in_place)
     if recording.cut_at is not None and on_miss == "refuse":
         on_miss = "halt"  # nothing that it asks after that can have an answer
     match_options.check_recorded_rules(recording.trajectory.rules, tape)
+    require_trust(recording, command, in_place=workspace_choice.in_place)
     command = options.choose_agent_command(command, recording.trajectory)
     rules = match_options.collect_match_rules(
         match_options.load_match_scenario(scenario_name), rule_texts

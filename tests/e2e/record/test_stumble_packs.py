@@ -142,7 +142,9 @@ def packed(users: TwoUsers) -> Path:
 
 
 def test_another_user_replays_it_with_the_same_bytes(users: TwoUsers, packed: Path) -> None:
-    said = users.stumble("replay", str(packed), "--isolation", "require", "--json", other=True)
+    said = users.stumble(
+        "replay", str(packed), "--isolation", "require", "--json", "--trust", other=True
+    )
     assert said.returncode == 0, said.stderr + said.stdout
     replay = json.loads(said.stdout)
     assert replay["in_place"] is None
@@ -167,7 +169,7 @@ def test_another_user_forks_it_with_the_same_verdict(users: TwoUsers, packed: Pa
     own = users.stumble(
         "fork", "../a.tape", *plan, "--reset", world[0], "--verify", world[1], *host
     )
-    theirs = users.stumble("fork", str(packed), *host, other=True)
+    theirs = users.stumble("fork", str(packed), *host, "--trust", other=True)
     assert (own.returncode, theirs.returncode) == (0, 0), theirs.stderr
     [mine], [yours] = (json.loads(each.stdout)["faulted"] for each in (own, theirs))
     for key in ("outcome", "consumed", "noticed", "passed", "baseline_valid", "claim"):
