@@ -12,6 +12,8 @@ ORDER is JSON; every key is optional:
               not exist
     outside   {"folders": [[PATH, LAYER], ...], "kept": [PATH, ...]}: writes below each PATH go to
               its LAYER, except below a kept PATH (`outside_mounts.py`); "required": no other way
+    scratch   {"folders": [[PATH, FOLDER], ...], "kept": [PATH, ...]}: PATH shows the new FOLDER,
+              and in it each kept PATH
     devices   [PATH, ...]: /dev is one of the command's own, with these paths of the real one
     cwd       working directory of the command
     processes run the command in PID and user namespaces (`pid_namespace.py`); the processes it
@@ -33,7 +35,7 @@ import os
 import socket
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 if __name__ == "__main__":  # a script does not find our packages
@@ -253,7 +255,7 @@ def pivot_to_shown_folders(shown: list[tuple[str, str]]) -> None:
 def build_namespaces(
     order: dict[str, object],
     divert_outside_writes: Callable[[], None] | None = None,
-    replace_devices: Callable[[], None] | None = None,
+    replacements: Sequence[Callable[[], None]] = (),
 ) -> list[socket.socket]:
     """Enter and set up the ordered namespaces; return the sockets for the holder of the channel."""
     ports, cover, through = order.get("ports"), order.get("cover"), order.get("through", [])
@@ -279,8 +281,8 @@ def build_namespaces(
         cover_path_with_copy(cover[0], cover[1])
     if isinstance(shown := order.get("shown"), list):
         pivot_to_shown_folders(shown)
-    if replace_devices:
-        replace_devices()
+    for replace in replacements:
+        replace()
     return sockets
 
 
@@ -294,17 +296,21 @@ def main() -> None:
     # Imported now: a user namespace may not be able to read the files.
     if order.get("processes"):
         from recorder.agent.pid_namespace import run_agent_in_pid_namespace
-    divert = replace = None
+    divert, replacements = None, list[Callable[[], None]]()
     if outside := order.get("outside"):
         from recorder.agent.outside_mounts import divert_outside_writes
 
         divert = partial(divert_outside_writes, **outside)
+    shown_in = [*(order.get("cover") or [])[1:], order.get("cwd") or ""]
+    if scratch := order.get("scratch"):
+        from recorder.agent.outside_mounts import replace_scratch
+
+        replacements.append(partial(replace_scratch, scratch["folders"], scratch["kept"]))
     if (devices := order.get("devices")) is not None:
         from recorder.agent.outside_mounts import replace_devices
 
-        shown_in = [*(order.get("cover") or [])[1:], order.get("cwd") or ""]
         kept = [*devices, *(path for path in shown_in if path.startswith("/dev/"))]
-        replace = partial(replace_devices, kept)
+        replacements.append(partial(replace_devices, kept))
 
     def ready() -> None:
         if reply:
@@ -314,7 +320,7 @@ def main() -> None:
             each.close()
 
     try:
-        sockets_inside += build_namespaces(order, divert, replace)
+        sockets_inside += build_namespaces(order, divert, replacements)
         if cwd := order.get("cwd"):
             os.chdir(cwd)
         if order.get("processes"):

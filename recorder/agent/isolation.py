@@ -11,6 +11,7 @@ processes.
 import asyncio
 import functools
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from typing import Self
 
 from recorder.agent.blocked_connections import BlockedConnection, BlockedConnectionMonitor
 from recorder.agent.outside_files import OutsideFiles, list_layer_folders
+from recorder.agent.scratch_paths import find_named_paths, list_scratch_folders, select_outer_paths
 from traces.lazy_dataclass import dataclass
 from traces.reachable_paths import is_reachable, is_reachable_file, is_reachable_folder
 
@@ -94,8 +96,13 @@ class AgentIsolation:
         ports: tuple[int, ...] = (),
         serve: Callable[[socket.socket], Awaitable[None]] | None = None,
         processes: bool = False,
+        shown: tuple[Path, ...] = (),
     ) -> None:
         self.room, self._ports, self._serve = room, ports, serve
+        self._shown = shown
+        """Folders of ours for the run, among temporary files."""
+        self.kept: tuple[Path, ...] | None = None
+        """The user's temporary files that a started agent keeps; None if it keeps all."""
         self.processes = processes
         """Whether the agent gets PID and user namespaces, and no capability outside of them."""
         self._ours: socket.socket | None = None
@@ -127,19 +134,36 @@ class AgentIsolation:
         return (self._theirs.fileno(),) if self._theirs else ()
 
     def wrap_command(
-        self, program: str, command: Sequence[str], grace: float = 0.0
+        self, program: str, command: Sequence[str], env: Mapping[str, str], grace: float = 0.0
     ) -> tuple[str, tuple[str, ...]]:
         """Return the program and arguments that run `program` in the namespaces.
 
-        With `processes`, processes it leaves running have `grace` seconds to end.
+        With `processes`, processes it leaves running have `grace` seconds to end; with a copy too,
+        temporary files are the run's own, but for those that the command or `env` names.
         """
         order = self.room.to_namespace_order() if self.room else {}
         order |= {"channel": self.passed_fds[0]}
         if self.processes:
             order |= {"processes": True, "grace": grace}
+            if self.room is not None and self.room.outside is not None:
+                order |= {"scratch": self._order_scratch(self.room, (program, *command), env)}
         if self._ports:
             order |= {"ports": self._ports}
         return ENTER_NAMESPACES[0], (*ENTER_NAMESPACES, json.dumps(order), program, *command)
+
+    def _order_scratch(
+        self, room: MountedCopy, words: tuple[str, ...], env: Mapping[str, str]
+    ) -> dict[str, object]:
+        assert room.outside is not None
+        writable, layers = room.outside.writable, room.outside.layers
+        folders = tuple(path for path in list_scratch_folders() if path not in writable)
+        named = find_named_paths(words, os.environ, folders)
+        users = (path for path in named if not path.is_relative_to(room.path))
+        self.kept = tuple(dict.fromkeys((*writable, *users)))
+        ours = (*self._shown, *find_named_paths(words, env, folders))
+        kept = select_outer_paths((room.path, *self.kept, *ours), folders)
+        covers = [(str(path), f"{layers}/scratch-{n}") for n, path in enumerate(folders)]
+        return {"folders": covers, "kept": list(map(str, kept))}
 
     async def wait_until_isolated(self) -> None:
         """Wait until a started command has its namespaces, then serve and monitor inside.

@@ -33,6 +33,8 @@ class OutsideFiles:
     kept: tuple[Path, ...]
     devices: tuple[Path, ...] = ()
     """Paths of /dev that stay, beside those that every program may use."""
+    writable: tuple[Path, ...] = ()
+    """The paths of `--writable`."""
 
     def to_namespace_order(self) -> dict[str, object]:
         """Return the part of the ORDER for `enter_namespaces.py`."""
@@ -114,6 +116,7 @@ def plan_outside_files(layers: Path, writable: tuple[Path, ...]) -> OutsideFiles
     unmounted = [path for path in real if path not in mounts]
     return OutsideFiles(
         layers=layers,
+        writable=writable,
         folders=tuple(sorted({*folders, *inner}, key=lambda path: len(path.parts))),
         kept=tuple(sorted({*unmounted, *kept}, key=lambda path: len(path.parts))),
         devices=tuple(

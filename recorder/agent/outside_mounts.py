@@ -67,6 +67,29 @@ def replace_devices(kept: list[str]) -> None:
     mount_path("none", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777")  # noqa: S108
     os.mkdir("/dev/pts")  # noqa: PTH102
     mount_path("none", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=666")
+    show_originals(originals)
+    for name, target in DEVICE_LINKS.items():
+        os.symlink(target, f"/dev/{name}")  # noqa: PTH211
+
+
+def replace_scratch(folders: list[tuple[str, str]], kept: list[str]) -> None:
+    """Cover folders for temporary files by empty ones; `kept` paths of them stay.
+
+    `folders` has pairs of a folder and the new one to make for it, outer ones first.
+    """
+    originals = open_originals(kept)
+    for _, source in folders:
+        os.makedirs(source)  # noqa: PTH103
+        os.chmod(source, 0o1777)  # noqa: PTH101
+    sources = open_originals(source for _, source in folders)
+    for path, source in folders:
+        os.makedirs(path, exist_ok=True)  # noqa: PTH103
+        mount_path(sources[source], path, None, MS_BIND)
+    show_originals(originals)
+
+
+def show_originals(originals: dict[str, str]) -> None:
+    """Mount what `open_originals` returned at its paths, which are made if they are not there."""
     for path, original in originals.items():
         if os.path.isdir(original):  # noqa: PTH112
             os.makedirs(path, exist_ok=True)  # noqa: PTH103
@@ -74,8 +97,6 @@ def replace_devices(kept: list[str]) -> None:
             os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
             os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o644))
         mount_path(original, path, None, MS_BIND | MS_REC)
-    for name, target in DEVICE_LINKS.items():
-        os.symlink(target, f"/dev/{name}")  # noqa: PTH211
 
 
 def open_originals(paths: Iterable[str]) -> dict[str, str]:

@@ -69,7 +69,7 @@ async def run_agent_process(
     program = _find_agent_program(command[0], env, cwd, cage)
     wrapped = cage is not None and cage.processes
     if cage is not None:
-        program, command = cage.wrap_command(program, command, grace)
+        program, command = cage.wrap_command(program, command, env, grace)
     order_reader, order_writer = os.pipe()
     orders = _SupervisorPipe(order_writer)
     supervisor = [

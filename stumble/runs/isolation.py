@@ -11,6 +11,7 @@ from typing import Literal
 
 from recorder.agent.blocked_connections import BlockedConnection
 from recorder.agent.isolation import find_missing_capabilities
+from recorder.agent.scratch_paths import list_scratch_folders
 from stumble.errors import ExitCode, UsageError
 from stumble.packs.packed_snapshots import is_packed_snapshot
 from stumble.processors import count_usable_processors
@@ -51,24 +52,25 @@ class IsolationPlan:
         """Whether the agent can reach only the proxy."""
         return self.not_isolated is None
 
-    def describe_workspace(self) -> str:
-        """Where the agent runs, in a line."""
+    def describe_workspace(self, temporary: tuple[Path, ...] | None = None) -> str:
+        """Where the agent runs, in lines; `temporary` as in `RunResult`."""
         if self.workspace is None:
             return f"workspace: in place, {self.in_place}; {REAL_COMMANDS_NOTE}"
         return (
             f"workspace: a fresh copy, as "
             f"recorded{self._describe_edits()}{self._describe_mapping()}"
-            f"{self._describe_outside()}"
+            f"{self._describe_outside(temporary)}"
         )
 
-    def _describe_outside(self) -> str:
+    def _describe_outside(self, temporary: tuple[Path, ...] | None) -> str:
         assert self.workspace is not None
         if self.workspace.mapped is not None:
             return ""
         if self.workspace.unprotected is not None:
             why = self.workspace.unprotected
             return f"\noutside: not protected, {why}; commands change files elsewhere"
-        real = ", ".join(["/tmp", "/var/tmp", "/run", *map(str, self.workspace.writable)])
+        kept = (*map(str, list_scratch_folders()), *map(str, self.workspace.writable))
+        real = ", ".join(("/run", *(kept if temporary is None else map(str, temporary))))
         return f"\noutside: changes of files elsewhere are thrown away, except in {real}"
 
     def _describe_edits(self) -> str:

@@ -190,6 +190,7 @@ async def _run_replay_session(
         refusals=agent.refusals,
         warnings=(*agent.warnings, *files_unknown, *outside, *_check_prompt(taps.prompt)),
         attempts=agent.attempts,
+        temporary=agent.kept,
         kept=place.kept,
     )
 

@@ -219,5 +219,5 @@ def replays_to_lines(runs: Sequence[ReplayReport], times: int) -> Iterator[str]:
         sum((Counter(x.played.attempts) for x in runs), Counter[BlockedConnection]())
     )
     if asked.isolation_plan.workspace is not None:
-        yield asked.isolation_plan.describe_workspace()
+        yield asked.isolation_plan.describe_workspace(runs[0].played.temporary)
     yield from (f"the copy is in {each.played.kept}" for each in runs if each.played.kept)

@@ -116,6 +116,8 @@ class AgentResult:
     refusals: Mapping[str, str]
     """Corporate proxies that refused the login, and what to do."""
     attempts: Mapping[BlockedConnection, int] = field(default_factory=dict)
+    kept: tuple[Path, ...] | None = None
+    """The user's temporary files that it kept; None if all of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,7 +215,9 @@ async def run_agent(
             )
         place = options.place
         if place.room or options.alone:
-            cage = await stack.enter_async_context(_make_isolation(listener, options))
+            cage = await stack.enter_async_context(
+                _make_isolation(listener, options, (socket_path.parent, session.bundle.parent))
+            )
         env = build_agent_env(
             os.environ, proxy_url=listener.url, bundle=session.bundle, node_hook=NODE_HOOK
         ) | build_base_url_variables(options.upstreams, listener.origins)
@@ -235,6 +239,7 @@ async def run_agent(
         warnings=() if tees.served else adapted.warnings,
         refusals=dict(proxy.refusals if proxy else session.refusals),
         attempts=cage.attempts if cage else {},
+        kept=cage.kept if cage else None,
     )
 
 
@@ -257,7 +262,9 @@ async def _open_upstream(
     return WebSocketOverHttp(TranslatedUpstream(inner, other_model, began))
 
 
-def _make_isolation(listener: RunListener, options: RunOptions) -> AgentIsolation:
+def _make_isolation(
+    listener: RunListener, options: RunOptions, folders: tuple[Path, ...]
+) -> AgentIsolation:
     ports = (listener.port, *listener.origins.values()) if options.alone else ()
     confined = options.alone and options.confined
     return AgentIsolation(
@@ -265,6 +272,7 @@ def _make_isolation(listener: RunListener, options: RunOptions) -> AgentIsolatio
         ports=ports,
         serve=listener.serve_socket,
         processes=confined and find_missing_capabilities().processes is None,
+        shown=folders,
     )
 
 

@@ -237,6 +237,8 @@ class RunResult:
     warnings: tuple[str, ...] = ()
     """Traffic of the agent's MCP servers that is not recorded, and what to do."""
     attempts: Mapping[BlockedConnection, int] = field(default_factory=dict)
+    temporary: tuple[Path, ...] | None = None
+    """The user's temporary files that the agent kept; None if all of them."""
     """Connections that an agent tried past the proxy, and how often."""
     unteed: Mapping[tuple[str, ...], int] = field(default_factory=dict)
     """Commands of MCP servers over stdio that had no tee, and how often each was started."""
