@@ -18,6 +18,8 @@ ORDER is JSON; every key is optional:
     cwd       working directory of the command
     processes run the command in PID and user namespaces (`pid_namespace.py`); the processes it
               leaves have `grace` seconds after SIGTERM
+    limits    {"limits": [MEMORY, PROCESSES, DISK], "folders": [FOLDER, ...]}: with processes, the
+              most that they may use (`run_limits.py`), and where their files are
 
 The network namespace has loopback and one more address, 198.51.100.1 (RFC 5737). Its default route
 is loopback too, where packets to outside addresses are captured and dropped: a packet socket can
@@ -294,8 +296,13 @@ def main() -> None:
     sockets_inside: list[socket.socket] = []
 
     # Imported now: a user namespace may not be able to read the files.
+    watch = None
     if order.get("processes"):
         from recorder.agent.pid_namespace import run_agent_in_pid_namespace
+        from recorder.agent.run_limits import LimitWatch, RunLimits
+
+        if limits := order.get("limits"):
+            watch = LimitWatch(RunLimits(*limits["limits"]), limits["folders"])
     divert, replacements = None, list[Callable[[], None]]()
     if outside := order.get("outside"):
         from recorder.agent.outside_mounts import divert_outside_writes
@@ -329,7 +336,9 @@ def main() -> None:
             )
             program, arguments = (command[0], command[1:]) if command else (None, [])
             grace = float(order.get("grace", 0))
-            exit_as_child(run_agent_in_pid_namespace(program, arguments, grace, ready, sockets))
+            exit_as_child(
+                run_agent_in_pid_namespace(program, arguments, grace, ready, sockets, watch)
+            )
     except OSError as error:
         location = f" ({error.filename})" if error.filename else ""
         if reply:

@@ -24,6 +24,7 @@ from typing import Self
 
 from recorder.agent.blocked_connections import BlockedConnection, BlockedConnectionMonitor
 from recorder.agent.outside_files import OutsideFiles, list_layer_folders
+from recorder.agent.run_limits import RunLimits
 from recorder.agent.scratch_paths import find_named_paths, list_scratch_folders, select_outer_paths
 from traces.lazy_dataclass import dataclass
 from traces.reachable_paths import is_reachable, is_reachable_file, is_reachable_folder
@@ -97,8 +98,10 @@ class AgentIsolation:
         serve: Callable[[socket.socket], Awaitable[None]] | None = None,
         processes: bool = False,
         shown: tuple[Path, ...] = (),
+        limits: RunLimits | None = None,
     ) -> None:
         self.room, self._ports, self._serve = room, ports, serve
+        self._limits = limits
         self._shown = shown
         """Folders of ours for the run, among temporary files."""
         self.kept: tuple[Path, ...] | None = None
@@ -146,6 +149,10 @@ class AgentIsolation:
         if self.processes:
             order |= {"processes": True, "grace": grace}
             if self.room is not None and self.room.outside is not None:
+                if self._limits is not None:
+                    written = (self.room.copy.parent, self.room.outside.layers)
+                    folders = list(map(str, dict.fromkeys(written)))
+                    order |= {"limits": {"limits": self._limits, "folders": folders}}
                 order |= {"scratch": self._order_scratch(self.room, (program, *command), env)}
         if self._ports:
             order |= {"ports": self._ports}

@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable
 from errno import EAFNOSUPPORT, ENOSYS, EPERM
 
+from recorder.agent.run_limits import POLL_SECONDS, LimitWatch
 from sandbox.kernel import (
     ALLOW,
     EQUAL,
@@ -86,12 +87,14 @@ def run_agent_in_pid_namespace(
     grace: float,
     ready: Callable[[], object],
     callers: tuple[int, ...] = (),
+    watch: LimitWatch | None = None,
 ) -> int:
     """Run a program in its own PID namespace; return its exit code, -n if signal n ended it.
 
     `ready` is called after the set-up and before the program runs. Without a program only the
-    set-up is done. The agent does not inherit the file descriptors `callers`. Raises OSError if the
-    set-up fails.
+    set-up is done. The agent does not inherit the file descriptors `callers`. If `watch` finds an
+    excess, all its processes are killed, which standard error says. Raises OSError if the set-up
+    fails.
     """
     replies, reply_writer = os.pipe()
     order_reader, order_writer = os.pipe()
@@ -100,7 +103,7 @@ def run_agent_in_pid_namespace(
     if first_pid == 0:
         for each in (replies, order_writer, *callers):
             os.close(each)
-        _run_first_process(program, arguments, grace, order_reader, reply_writer)
+        _run_first_process(program, arguments, grace, order_reader, reply_writer, watch)
     os.close(reply_writer)
     os.close(order_reader)
     reply = os.read(replies, 4096)
@@ -126,7 +129,12 @@ def _wait_for_first_process(heard: int, first: int) -> int:
 
 
 def _run_first_process(
-    program: str | None, arguments: list[str], grace: float, orders: int, telling: int
+    program: str | None,
+    arguments: list[str],
+    grace: float,
+    orders: int,
+    telling: int,
+    watch: LimitWatch | None,
 ) -> None:
     """Run as first process of the namespace until the agent and all it left have ended."""
     try:
@@ -143,7 +151,7 @@ def _run_first_process(
         if os.read(orders, 1):
             os.write(starting, b".")
         os.close(starting)
-        code = _supervise_agent(agent, orders, wakeup, telling)
+        code = _supervise_agent(agent, orders, wakeup, telling, watch)
         _end_leftover_processes(grace)
         os.write(telling, b"X" + struct.pack("=i", code))
     except OSError as error:
@@ -213,10 +221,16 @@ def _give_terminal_to(group: int) -> None:
         return  # hung up, or it belongs to another session
 
 
-def _supervise_agent(agent: int, orders: int, bell: int, telling: int) -> int:
+def _supervise_agent(
+    agent: int, orders: int, bell: int, telling: int, watch: LimitWatch | None
+) -> int:
     """Forward signals and reap until the agent ends; return its exit code, -n for signal n."""
     while True:
-        ready, _, _ = select.select([orders, bell], [], [])
+        ready, _, _ = select.select([orders, bell], [], [], POLL_SECONDS if watch else None)
+        if watch and (excess := watch.find_excess()):
+            os.write(2, f"stumble: the run was ended: too much {excess} (--limits)\n".encode())
+            os.kill(-1, signal.SIGKILL)
+            watch = None
         if orders in ready:
             if not (order := os.read(orders, 1)):
                 os._exit(0)  # the caller has ended

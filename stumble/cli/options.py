@@ -5,6 +5,7 @@ import functools
 import math
 import os
 import shutil
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from stumble.cli.tape_path import TapePath
 from stumble.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
+    from recorder.agent.run_limits import RunLimits
     from stumble.llm.model_choice import ModelChoice
     from traces.model import Fault, Trajectory
 
@@ -329,6 +331,37 @@ def budget_option[**P, R](seconds: float | None) -> Callable[[Callable[P, R]], C
         show_default=seconds is not None,
         help="Stop the agent after this many seconds"
         + ("." if seconds is not None else "; default: no limit."),
+    )
+
+
+MEMORY_SHARE, DISK_SHARE, MAX_PROCESSES = 0.8, 0.9, 4096
+"""Default limits: of this machine's memory, of the free temporary disk, and a number."""
+
+
+def parse_limits(text: str | None) -> "RunLimits":
+    """Parse `memory=GB,processes=N,disk=GB`; what is not given is the default.
+
+    Raises UsageError.
+    """
+    from recorder.agent.run_limits import RunLimits
+
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    usual: dict[str, float] = {
+        "memory": MEMORY_SHARE * memory / 1e9,
+        "processes": MAX_PROCESSES,
+        "disk": DISK_SHARE * shutil.disk_usage(tempfile.gettempdir()).free / 1e9,
+    }
+    for name, value in parse_option_pairs(tuple(text.split(",")) if text else ()).items():
+        try:
+            usual[name] = float(value) if name in usual else math.nan
+        except ValueError:
+            usual[name] = math.nan
+        if not 0 < usual[name] < math.inf:
+            raise UsageError(f"--limits {name}={value}: memory=GB, processes=N or disk=GB, above 0")
+    return RunLimits(
+        memory=int(usual["memory"] * 1e9),
+        processes=int(usual["processes"]),
+        disk=int(usual["disk"] * 1e9),
     )
 
 

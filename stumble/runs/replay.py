@@ -147,6 +147,7 @@ async def _run_replay_session(
                 zone=recording.trajectory.zone,
                 alone=plan.alone,
                 confined=plan.confined,
+                limits=plan.limits,
                 cues=taps.player.find_message_timings,
                 retold=taps.player.rewrite_message,
                 is_due=taps.player.is_chunk_due,

@@ -16,6 +16,7 @@ from recorder.agent.blocked_connections import BlockedConnection
 from recorder.agent.env import NODE_HOOK, add_server_hooks, build_agent_env, write_ca_bundle
 from recorder.agent.isolation import AgentIsolation, find_missing_capabilities
 from recorder.agent.process import AgentExit
+from recorder.agent.run_limits import RunLimits
 from recorder.agent.time_zone import ZONE_VARIABLE, find_restored_zone
 from recorder.agent.unseen_traffic import UnseenTrafficWatch
 from recorder.ca import ensure_ca_certificate
@@ -137,6 +138,8 @@ class RunOptions:
     """Whether the agent has a network namespace from which only the proxy can be reached."""
     confined: bool = True
     """Whether an agent that is alone has PID and user namespaces, if the machine has them."""
+    limits: RunLimits | None = None
+    """What an agent with PID namespaces and a copy may use at most."""
     cues: stdio.StdioTimingFn = lambda start: ()
     retold: stdio.MessageRewriter = lambda message: message
     is_due: ChunkDue = lambda exchange, number: True
@@ -273,6 +276,7 @@ def _make_isolation(
         serve=listener.serve_socket,
         processes=confined and find_missing_capabilities().processes is None,
         shown=folders,
+        limits=options.limits,
     )
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 from recorder.agent.blocked_connections import BlockedConnection
 from recorder.agent.isolation import AgentIsolation
 from recorder.agent.process import AgentExit
+from recorder.agent.run_limits import RunLimits
 from replay.fork_state import Fork
 from replay.live_prefix import AnswerControls
 from replay.matching.index import RequestMatch
@@ -173,6 +174,8 @@ class ReplayPlan:
     """The folder of which this run gets a copy; None runs the agent in place."""
     confined: bool = True
     """Whether an agent that is alone has a PID and a user namespace of its own."""
+    limits: RunLimits | None = None
+    """What such an agent may use at most."""
     alone: bool = False
     """Whether the agent runs in a network namespace that contains only the proxy."""
     labels: RunLabels = field(default_factory=RunLabels)

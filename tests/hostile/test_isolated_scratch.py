@@ -14,6 +14,7 @@ from recorder.agent.scratch_paths import find_named_paths, list_scratch_folders
 from tests.hostile.test_isolated_devices import folder, run_stumble, user
 
 __all__ = ["folder", "user"]
+PYTHON = sys.executable
 LOOK = """
 import os, pathlib, socket, sys, tempfile
 for place in ("/tmp", "/var/tmp"):
@@ -43,14 +44,17 @@ def victim() -> Iterator[Path]:
         path.unlink()
 
 
-def replay(folder: Path, user: str, program: str, *options: str) -> tuple[str, str]:
+def record(folder: Path, user: str) -> None:
     (folder / "agent.py").write_text("print('recorded')")
-    agent = (sys.executable, "agent.py")
-    if not (folder / "a.tape").exists():
-        recorded = run_stumble(folder, user, "record", "--times", "1", "-o", "a.tape", "--", *agent)
-        assert recorded.returncode == 0, recorded.stderr
+    options = ("--times", "1", "-o", "a.tape")
+    recorded = run_stumble(folder, user, "record", *options, "--", PYTHON, "agent.py")
+    assert recorded.returncode == 0, recorded.stderr
+
+
+def replay(folder: Path, user: str, program: str, *options: str) -> tuple[str, str]:
+    record(folder, user)
     replayed = ("replay", "--isolation", "require", *options, "a.tape", "--")
-    done = run_stumble(folder, user, *replayed, sys.executable, "-c", program)
+    done = run_stumble(folder, user, *replayed, PYTHON, "-c", program)
     assert done.returncode == 0, done.stderr
     return done.stdout, done.stderr
 

@@ -88,6 +88,14 @@ LIVE_KINDS: Mapping[str, tuple["ExchangeKind", ...]] = {
     "machine cannot isolate, 1 if the agent tried to bypass the proxy; network: isolate the "
     "network only, for agents that build sandboxes; auto: isolate if possible.",
 )
+@click.option(
+    "--limits",
+    "limits_text",
+    metavar="NAME=VALUE,...",
+    help="Most memory (GB), processes and disk (GB) of an isolated agent in a copy: "
+    "memory=8,processes=500,disk=20. Default: 80 % of this machine's memory, 4096, 90 % of the "
+    "free disk.",
+)
 @options.workspace_options
 @options.fault_injection_options(required=False)
 @options.host_option
@@ -105,6 +113,7 @@ def replay(
     times: int,
     explain: bool,
     isolation: "IsolationMode",
+    limits_text: str | None,
     workspace_choice: "WorkspaceChoice",
     faults: tuple["Fault", ...],
     seed: int,
@@ -168,6 +177,7 @@ def replay(
         workspace=isolation_plan.workspace,
         alone=isolation_plan.is_isolated,
         confined=isolation_plan.weaker is None,
+        limits=options.parse_limits(limits_text),
         live=kinds,
         injection_plan=injection_plan,
         speed=speed,
