@@ -79,7 +79,7 @@ FILE_PLACES = (
         rb"|pbkdf2_sha\d+\$|\{(?:S?SHA(?:256|512)?|S?MD5|CRYPT)\}[\w./+]{20}|SCRAM-SHA-256\$",
     ),
     SecretPlace(
-        rb"SCRAM-SHA-256\$\d{1,8}:[\w+/=]{8,64}\$[\w+/=]{20,64}:", rb"[\w+/]", 20, _is_hash,
+        rb"SCRAM-SHA-256\$\d{1,8}:[\w+/=]{8,64}\$[\w+/=]{20,64}:", rb"[\w+/.]", 20, _is_hash,
         kind="k", sign=rb"SCRAM-SHA-256\$",
     ),
     # A login in base64 (Docker), and a key block in base64 (Kubernetes).

@@ -172,7 +172,7 @@ UNPREFIXED: tuple[tuple[bytes, str, re.Pattern[bytes], re.Pattern[bytes]], ...] 
         b".",  # Discord
         "t",
         re.compile(_ALONE + rb"[MNO](?=[A-Za-z_-]{0,24}\d)[\w-]{23,27}"
-                   rb"\.(?=[\w-]{0,5}[A-Z0-9])[\w-]{6}\.(?=[\w-]{0,26}\d)[\w-]{27,40}(?![\w-])"),
+                   rb"\.(?=[\w-]{0,5}[A-Z0-9])[\w-]{6}\.(?=[\w-]{0,39}\d)[\w-]{27,40}(?![\w-])"),
         re.compile(rb"[MNO](?=[A-Za-z_-]{0,24}\d)[\w-]{8,27}(?:\.[\w-]{0,6}(?:\.[\w-]{0,40})?)?\Z"),
     ),
     (

@@ -17,6 +17,11 @@ _PARTS = compile_lazily(rb"[A-Za-z]+|[0-9]+")
 _WORD_PARTS = compile_lazily(rb"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 _LONGEST_RANDOM_PART = 2.5
 """Mean length of the parts of a random text; the words of an identifier are longer."""
+_LONGEST_WORDLESS_PART = 5.0
+"""The same of a text in which a part can hardly be pronounced."""
+_CONSONANTS = compile_lazily(
+    rb"(?i)(?!ngth|ghts|tchs)[bcdfghjklmnpqrstvwxz]{4}|[jqxz][bcdfgjkmpqvwxz]"
+)
 _CODE = compile_lazily(
     rb"[\[$<{%*(),;\]]|[~.]?/[A-Za-z]+(?:[/._-][A-Za-z]|\Z)|https?:"
     rb"|(?s:.*(?:\{\w*\}|\{\{|\$\{|<\w|\.\.\.|REDACTED))"
@@ -63,11 +68,19 @@ def is_random_token(value: bytes) -> bool:
 
 
 def _changes_case_at_random(value: bytes) -> bool:
-    """True for both cases and a digit, in parts too short for words: `ay4cdFHAwKszIN`."""
+    """True for both cases and a digit, in parts that are no words: `ay4cdFHAwKszIN`.
+
+    They are too short, or one has more consonants in a row than words do: `JhhukchGgkmn5Kq`.
+    """
     if len(value) < 10 or not value.isalnum() or value.lower() == value or value.upper() == value:
         return False
     parts = _WORD_PARTS.findall(value)
-    return any(map(bytes.isdigit, parts)) and len(value) / len(parts) <= _LONGEST_RANDOM_PART
+    if not any(map(bytes.isdigit, parts)):
+        return False
+    length = len(value) / len(parts)
+    return length <= _LONGEST_RANDOM_PART or (
+        length <= _LONGEST_WORDLESS_PART and any(map(_CONSONANTS.search, parts))
+    )
 
 
 def _is_code_or_identifier(value: bytes) -> bool:
