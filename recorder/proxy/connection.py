@@ -92,7 +92,7 @@ class AgentConnection(asyncio.Protocol):
         self._drained: asyncio.Future[None] | None = None
         self._reading = True
         self._ending = self._lost = False
-        self._active_at = time.monotonic()
+        self._active_at = self._opened_at = time.monotonic()
         self._timer: asyncio.TimerHandle | None = None
 
     # Callbacks of the event loop.
@@ -112,6 +112,15 @@ class AgentConnection(asyncio.Protocol):
         if self._task is not None or self._mitm is not None:
             return 0.0
         return time.monotonic() - self._active_at
+
+    def head_seconds(self) -> float:
+        """Return for how long the agent has sent the head of a request, or of TLS, without end."""
+        if self._task is not None or self._mitm is not None:
+            return 0.0
+        if self._hello or (self._tls is not None and not self._tls.begun):
+            return time.monotonic() - self._opened_at
+        requests = self._requests
+        return requests.head_seconds() if isinstance(requests, Http1RequestReader) else 0.0
 
     @property
     def is_last_answer(self) -> bool:

@@ -40,6 +40,9 @@ REFUSALS = {
 }
 """Answers to bytes that are not a request; they never become an exchange."""
 
+_BARE = compile_lazily(rb"\0|\r(?:[^\n]|\Z)")
+"""NUL, or CR without LF: no recipient may pass them on, as others read them as an end (RFC 9112
+2.2, RFC 9110 5.5)."""
 _LENGTH = compile_lazily(rb"\r\n[Cc]ontent-[Ll]ength: ([0-9]{1,9})\r\n")
 _MAX_KNOWN_HEADS = 64
 """How many heads of one connection are cached to avoid parsing them again."""
@@ -121,6 +124,10 @@ class Http1RequestReader:
             self._remember_head(self.ready[0], head, digits, rest, body)
         return None
 
+    def head_seconds(self) -> float:
+        """Return for how long a head has been incomplete; 0 if none is."""
+        return self._now() - self._started if self._in_head else 0.0
+
     def _remember_head(
         self, asked: Http1Request | int, head: bytes, digits: bytes, rest: bytes, body: bytes
     ) -> None:
@@ -147,7 +154,8 @@ class Http1RequestReader:
             self._continue_after_upgrade(data[upgrade.args[0] :])
         except HttpParserError:
             if len(self.ready) == before and (self._in_head or not self._inside):
-                self.unparsed = self._head_bytes
+                is_bare = _BARE.search(self._head_bytes.partition(b"\r\n\r\n")[0])
+                self.unparsed = b"" if is_bare else self._head_bytes
             self._refuse(400)
         else:
             if not self._in_head:

@@ -178,6 +178,18 @@ class RunListener:
         """Serve one more socket, such as one that listens in another network namespace."""
         self._servers.append(await self.loop.create_server(self._new_connection, sock=listening))
 
+    def close_stale(self, head: float, idle: int) -> None:
+        """End connections whose head is incomplete for `head` seconds, and all idle ones above a
+        number, the longest idle first.
+        """
+        for connection in tuple(self.connections):
+            if connection.head_seconds() > head:
+                connection.hang_up()
+        waiting = [each for each in self.connections if each.idle_seconds() > 0]
+        waiting.sort(key=lambda each: each.idle_seconds(), reverse=True)
+        for connection in waiting[: max(0, len(waiting) - idle)]:
+            connection.close_idle()
+
     def drain(self) -> None:
         """Accept nothing more; open connections end with their next answer, which announces it."""
         self.draining = True

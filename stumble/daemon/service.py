@@ -39,6 +39,10 @@ SOCKETS_VARIABLE = "STUMBLE_DAEMON_SOCKETS"
 TICK_SECONDS = 0.5
 SETTLE_SECONDS = 0.1
 """Connections accepted just before the daemon stopped accepting are known after so long."""
+HEAD_SECONDS = 30.0
+"""Seconds in which the head of a request has to be complete."""
+MAX_IDLE_CONNECTIONS = 2000
+"""Most connections that are held while nothing is asked on them."""
 IDLE_CONNECTION_SECONDS = 20.0
 """When the daemon ends, connections idle for so long are closed; clients reuse them for 15 s."""
 
@@ -155,6 +159,7 @@ class RecordingDaemon:
         if self._successor is not None and (code := self._successor.poll()) is not None:
             self._successor = None
             self._say(f"the successor ended with exit code {code}; this daemon goes on")
+        listener.close_stale(HEAD_SECONDS, MAX_IDLE_CONNECTIONS)
         self._router.close_idle(listener.now())
         self._budget.enforce(self._router.rules)
 

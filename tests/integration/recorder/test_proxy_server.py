@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import ExitStack
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -256,3 +257,50 @@ def test_curl_tells_an_end_from_a_reset(
             check=False,
         )
     assert (ran.returncode, ran.stdout) == (code, b"onetwo")
+
+
+HALF_REQUESTS = [
+    b"G",
+    b"GET http://h/ HTTP/1.1\r\nhost: h\r\n",
+    b"CONNECT h:443 HTTP/1.1\r\nhost: h:443\r\n\r\n\x16\x03\x01\x02",
+]
+
+
+@pytest.mark.parametrize("half", HALF_REQUESTS)
+def test_a_head_that_stays_incomplete_is_ended(performer: ProxyServer, half: bytes) -> None:
+    with (
+        on_stage(performer, Script(say(b"one"))) as stage,
+        dial(stage) as end,
+        dial(stage) as idle,
+    ):
+        end.sendall(half)
+        idle.sendall(GET)
+        heard(idle, b"one")
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline and len(stage.connections) > 1:
+            end.settimeout(0.2)
+            stage.loop.call_soon_threadsafe(stage.close_stale, 0.1, 9)
+            try:
+                if not end.recv(999):
+                    break
+            except TimeoutError:
+                continue
+        assert time.monotonic() < deadline
+        idle.sendall(GET)
+        heard(idle, b"HTTP/1.1 ")  # an idle connection is no half request
+
+
+def test_only_so_many_idle_connections_are_held(performer: ProxyServer) -> None:
+    with on_stage(performer, Script(say(b"one"))) as stage, ExitStack() as stack:
+        ends = [stack.enter_context(dial(stage)) for _ in range(6)]
+        for end in ends:
+            end.sendall(GET)
+            heard(end, b"0\r\n\r\n")
+        time.sleep(0.05)
+        stage.loop.call_soon_threadsafe(stage.close_stale, 60, 2)
+        for end in ends[:4]:  # the longest idle ones
+            assert rest(end) == b""
+        for end in ends[4:]:
+            end.settimeout(0.1)
+            with pytest.raises(TimeoutError):
+                end.recv(1)

@@ -209,3 +209,23 @@ def test_how_a_body_is_framed(
     assert (frame.body, frame.stays) == (body, stays)
     assert frame.head.split(b"\r\n")[1:-2] == [f"{k}: {v}".encode() for k, v in sent]
     assert frame.head.startswith(b"HTTP/1.0 " if version == "HTTP/1.0" else b"HTTP/1.1 ")
+
+
+BARE = [
+    b"GET /a HTTP/1.1\r\nhost: h\r\nx-a: b%bc\r\n\r\n",
+    b"GET /a%bb HTTP/1.1\r\nhost: h\r\n\r\n",
+    b"GET /a HTTP/1.1\r\nhost: h\r\nx%ba: b\r\n\r\n",
+    b"GET /a HTTP/1.1\r\nhost: h\r\nx-a: b%b%bx: c\r\n\r\n",
+]
+
+
+@pytest.mark.parametrize("bare", [b"\r", b"\0"])
+@pytest.mark.parametrize("text", BARE)
+def test_bare_cr_and_nul_are_refused_and_never_passed_on(text: bytes, bare: bytes) -> None:
+    data = text % ((bare,) * text.count(b"%b"))
+    for cut in range(len(data)):
+        reader = Http1RequestReader(lambda: 0.0)
+        for part in (data[:cut], data[cut:]):
+            reader.feed(part)
+        assert list(reader.ready)[:1] == [400]
+        assert reader.unparsed == b""
