@@ -1,6 +1,8 @@
 """Snapshot storage: each file content once, compressed and named by its hash.
 
 manifests/<name>        the entries of a folder blobs/<na>/<me>         a file's content, zstd
+redacted/<name>         marks a content whose secrets are placeholders
+redactions              the secrets behind these placeholders, as hashes
 seen/<folder>           content name of each file, so that unchanged files are not read again
 left/<run>              what a run left in its folder: the entries that differ from its snapshot
 ends/<folder>/<id>      the snapshots before and after a recording made in the folder
@@ -8,8 +10,8 @@ ends/<folder>/<id>      the snapshots before and after a recording made in the f
 
 import os
 import tempfile
-from collections.abc import Iterator
-from dataclasses import astuple
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, astuple
 from hashlib import blake2b
 from pathlib import Path
 
@@ -18,6 +20,8 @@ import zstandard
 
 from scenarios.workspace.manifest import SnapshotManifest, hash_snapshot_data
 from traces.lazy_dataclass import dataclass
+from traces.redaction.redactor import RedactionRecord
+from traces.tape.field_types import parse_dataclass
 
 ZSTD_LEVEL = 1
 PIECE_BYTES = 1 << 20
@@ -50,6 +54,30 @@ class BlobStore:
     def has_blob(self, name: str) -> bool:
         """Return whether this content is stored."""
         return self._blob_path(name).exists()
+
+    def is_redacted(self, name: str) -> bool:
+        """Return whether a content has placeholders in place of secrets of its file."""
+        return (self.root / "redacted" / name).exists()
+
+    def mark_redacted(self, name: str) -> None:
+        """Note that a content has placeholders in place of secrets of its file."""
+        folder = self.root / "redacted"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        (folder / name).touch()
+
+    def load_redactions(self) -> tuple[RedactionRecord, ...]:
+        """Return the secrets behind placeholders in contents; none if the file is damaged."""
+        try:
+            rows = msgpack.unpackb((self.root / "redactions").read_bytes())
+            return tuple(parse_dataclass(RedactionRecord, row) for row in rows)
+        except (FileNotFoundError, ValueError, TypeError):
+            return ()
+
+    def save_redactions(self, records: Sequence[RedactionRecord]) -> None:
+        """Store the secrets behind placeholders in contents, if there are any."""
+        if records and tuple(records) != self.load_redactions():
+            rows = msgpack.packb([asdict(record) for record in records])
+            write_atomic_file(self.root / "redactions", rows)
 
     def put_blob(self, source: int) -> str:
         """Store the data of a file descriptor; return its name."""
@@ -160,6 +188,9 @@ class HashOnlyStore(BlobStore):
     def has_blob(self, name: str) -> bool:
         """Return True: a content with a known name need not be read again."""
         return True
+
+    def mark_redacted(self, name: str) -> None:
+        """Note nothing: no content is stored."""
 
     def put_blob(self, source: int) -> str:
         """Return the name of a file descriptor's data."""

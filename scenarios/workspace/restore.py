@@ -14,7 +14,8 @@ def restore_snapshot(
 ) -> tuple[ManifestEntry, ...]:
     """Fill the new folder `copy`; return the excluded entries that got a place in it.
 
-    A file excluded for a secret in its content is copied from `origin`. Any other excluded path
+    A file excluded for a secret in its content is copied from `origin`, and so is one that is
+    stored with placeholders, if it is unchanged there. Any other excluded path
     becomes an empty mount point or, if `linked`, a symbolic link to the original. Paths that no
     longer exist are skipped. Raises ValueError if a content is missing or damaged, or an entry is
     outside of the folder.
@@ -26,6 +27,8 @@ def restore_snapshot(
         match entry.kind:
             case "folder":
                 path.mkdir(exist_ok=entry.path == ".", mode=0o700)
+            case "file" if blobs.is_redacted(entry.target) and _is_unchanged(entry, origin):
+                shutil.copy2(origin / entry.path, path)
             case "file":
                 blobs.write_blob(entry.target, path)
                 path.chmod(entry.mode)
@@ -43,6 +46,13 @@ def restore_snapshot(
             (copy / entry.path).chmod(entry.mode)
             os.utime(copy / entry.path, ns=(entry.mtime, entry.mtime))
     return tuple(placed)
+
+
+def _is_unchanged(entry: ManifestEntry, origin: Path) -> bool:
+    if not is_reachable_file(origin / entry.path):
+        return False
+    status = (origin / entry.path).stat()
+    return (status.st_size, status.st_mtime_ns) == (entry.size, entry.mtime)
 
 
 def _place_excluded(entry: ManifestEntry, path: Path, origin: Path | None) -> None:

@@ -64,6 +64,8 @@ class FolderSnapshot:
     """Number of files that had to be read."""
     changed: tuple[str, ...] = ()
     """Paths that changed or vanished during the walk; the stored state is one of several."""
+    redacted: tuple[str, ...] = ()
+    """Source files whose secrets are replaced in what was stored."""
     special: tuple[str, ...] = ()
     """Sockets, devices, pipes and unreadable paths."""
 
@@ -92,7 +94,8 @@ def take_snapshot(
 ) -> FolderSnapshot:
     """Take the snapshot of a folder; the absolute paths in `hidden` are skipped.
 
-    Files in which the scanner finds secrets are left out, and named in the manifest. Raises
+    Files in which the scanner finds secrets are left out, and named in the manifest; of source code
+    and prose the text with placeholders is stored. Raises
     SnapshotSizeError if the folder is over a limit, ValueError if its rules cannot be read.
     """
     walk = walk_folder(root, IgnoreRules.from_folder(root), hidden, limits or SnapshotLimits())
@@ -111,6 +114,7 @@ def take_snapshot(
         manifest=manifest,
         files_read=reader.read,
         changed=(*walk.gone, *reader.changed),
+        redacted=tuple(reader.redacted),
         special=(*walk.special, *reader.refused),
     )
 
@@ -213,6 +217,7 @@ class _ContentReader:
         self.read = 0
         self.changed: list[str] = []
         self.refused: list[str] = []
+        self.redacted: list[str] = []
 
     def read_content(self, entry: ManifestEntry, seen: os.stat_result) -> ManifestEntry | None:
         """Return the entry with its content name; None if the file is gone or unreadable."""
@@ -235,6 +240,8 @@ class _ContentReader:
                 return None
             if _to_file_state(after) != state:
                 self.changed.append(entry.path)
+        if self._blobs.is_redacted(name):
+            self.redacted.append(entry.path)
         if max(after.st_mtime_ns, after.st_ctime_ns) < self._young:
             self._now[entry.path] = _to_file_state(after), name
         return ManifestEntry(
@@ -249,28 +256,42 @@ class _ContentReader:
     def _store_file(self, path: Path) -> tuple[str, os.stat_result]:
         source = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
-            self._refuse_secret(path, source)
-            name = self._blobs.put_blob(source)
+            clean = self._redact_secrets(path, source)
+            name = self._blobs.put_blob(source) if clean is None else self._put_redacted(clean)
             self.read += 1
             return name, os.fstat(source)
         finally:
             os.close(source)
 
-    def _refuse_secret(self, path: Path, source: int) -> None:
-        """Raise SecretFileError if the scanner finds a secret; rewinds the file."""
+    def _redact_secrets(self, path: Path, source: int) -> bytes | None:
+        """Return the content without its secrets, None if it has none; rewinds the file.
+
+        Raises SecretFileError if it may not be stored without them either.
+        """
         if self._scanner is None:
-            return
+            return None
         data = bytearray()
         while len(data) < MAX_SCANNED_BYTES and (
             piece := os.read(source, MAX_SCANNED_BYTES - len(data))
         ):
             data += piece
         os.lseek(source, 0, os.SEEK_SET)
-        if self._scanner.has_secret(path.name, bytes(data)):
+        if not self._scanner.has_secret(path.name, bytes(data)):
+            return None
+        clean = self._scanner.redact_source(path.name, bytes(data))
+        if clean is None or len(clean) != os.fstat(source).st_size:
             raise SecretFileError
+        return clean
+
+    def _put_redacted(self, clean: bytes) -> str:
+        name = self._blobs.put_bytes(clean)
+        self._blobs.mark_redacted(name)
+        return name
 
     def save_known_contents(self) -> None:
-        """Save the content name of each file."""
+        """Save the content name of each file, and which placeholder stands for which secret."""
+        if self._scanner is not None:
+            self._blobs.save_redactions(self._scanner.records)
         if self._now != self._known:
             write_atomic_file(self._memory, msgpack.packb(self._now, unicode_errors=NAME_ESCAPES))
 

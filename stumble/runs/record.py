@@ -44,6 +44,7 @@ from traces.bodies.websocket import WebSocketDeclineTap
 from traces.conversation.tracker import ConversationTap
 from traces.conversation.volatile_fields import VOLATILE_VERSION
 from traces.model import Trajectory
+from traces.redaction.redactor import RedactionRecord
 from traces.store.store_dir import StoreDirectory
 from traces.tape import TapeWriter
 
@@ -116,6 +117,7 @@ class LiveRecording:
             self._make_head(),
             secrets=secrets,
             redact=plan.redact,
+            recorded=self._find_redactions(),
             origin_key=secrets.key,
         ) as tape:
             if plan.store is not None and plan.snapshot is not None and plan.workspace is not None:
@@ -141,6 +143,13 @@ class LiveRecording:
             attempts=self._unseen.connections,
             unteed=self._unseen.servers,
         )
+
+    def _find_redactions(self) -> tuple[RedactionRecord, ...]:
+        """Return the secrets whose placeholders the snapshot holds: the tape's are the same."""
+        plan = self._plan
+        if plan.store is None or plan.snapshot is None:
+            return ()
+        return open_store_blobs(plan.store).load_redactions()
 
     def _make_head(self) -> Trajectory:
         plan = self._plan

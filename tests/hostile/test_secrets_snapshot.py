@@ -10,6 +10,7 @@ import zstandard
 from scenarios.workspace.blobs import BlobStore
 from scenarios.workspace.restore import restore_snapshot
 from scenarios.workspace.snapshot import FolderSnapshot, take_snapshot
+from tests.support.leak_search import copies
 from tests.support.secret_shapes import TOKENS, key, password
 from traces.redaction.secret_scan import SecretFileScanner
 
@@ -55,10 +56,14 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-def test_no_file_with_a_secret_is_kept(root: Path, tmp_path: Path) -> None:
+def test_a_file_with_a_secret_is_kept_only_as_source_with_placeholders(
+    root: Path, tmp_path: Path
+) -> None:
     blobs = BlobStore(tmp_path / "blobs")
-    manifest = taken(root, blobs).manifest
-    assert [entry.path for entry in manifest.entries if entry.kind == "file"] == ["main.py"]
+    snapshot = taken(root, blobs)
+    kept = [entry.path for entry in snapshot.manifest.entries if entry.kind == "file"]
+    assert kept == ["app.py", "deploy.sh", "main.py"]
+    assert snapshot.redacted == ("app.py", "deploy.sh")
     texts = blob_texts(blobs)
     assert b"hello" in texts
     assert not [each for each in (KNOWN, GITLAB, FACE, PASSWORD) if each.encode() in texts]
@@ -79,8 +84,7 @@ def test_a_file_is_looked_at_again_if_another_secret_is_known(root: Path, tmp_pa
     os.utime(root / "app.py", (long_ago, long_ago))
     before = take_snapshot(root, blobs, scanner=SecretFileScanner()).manifest
     assert "app.py" in [entry.path for entry in before.entries if entry.kind == "file"]
-    after = taken(root, blobs).manifest
-    assert "app.py" in [entry.path for entry in after.excluded]
+    assert "app.py" in taken(root, blobs).redacted
 
 
 @pytest.mark.parametrize(
@@ -99,3 +103,33 @@ def test_any_other_file_is_kept(name: str, text: str, tmp_path: Path) -> None:
     (root / name).write_text(text)
     manifest = taken(root, BlobStore(tmp_path / "blobs")).manifest
     assert [entry.path for entry in manifest.entries if entry.kind == "file"] == [name]
+
+
+def test_elsewhere_a_source_file_has_placeholders_and_the_same_ones_each_time(
+    root: Path, tmp_path: Path
+) -> None:
+    blobs = BlobStore(tmp_path / "blobs")
+    manifest = taken(root, blobs).manifest
+    texts = []
+    for number in range(2):
+        (copy := tmp_path / f"copy{number}").mkdir()
+        restore_snapshot(manifest, blobs, copy, origin=tmp_path / "nowhere")
+        texts.append([(copy / name).read_text() for name in ("app.py", "deploy.sh")])
+        (root / "app.py").write_text("# first\n" + FILES["app.py"])
+        scanner = SecretFileScanner([KNOWN], blobs.load_redactions())
+        manifest = take_snapshot(root, blobs, scanner=scanner).manifest
+    assert [copies(each.encode(), str(texts).encode()) for each in (KNOWN, GITLAB)] == [0, 0]
+    assert "# first\n" + texts[0][0] == texts[1][0]
+    assert [len(text) for text in texts[0]] == [
+        len(FILES[name]) for name in ("app.py", "deploy.sh")
+    ]
+    compile(texts[0][0], "app.py", "exec")
+
+
+def test_an_edited_source_file_is_not_taken_from_its_place(root: Path, tmp_path: Path) -> None:
+    blobs, copy = BlobStore(tmp_path / "blobs"), tmp_path / "copy"
+    copy.mkdir()
+    manifest = taken(root, blobs).manifest
+    (root / "app.py").write_text(f'KEY = "{KNOWN}"  # edited\n')
+    restore_snapshot(manifest, blobs, copy, origin=root)
+    assert "edited" not in (copy / "app.py").read_text()

@@ -5,7 +5,7 @@ from hashlib import blake2b
 from pathlib import PurePath
 
 from traces.lazy_dataclass import dataclass
-from traces.redaction.redactor import Redactor
+from traces.redaction.redactor import KnownSecrets, RedactionRecord, Redactor
 
 MAX_SCANNED_BYTES = 1 << 24
 """Maximum bytes of a file that are scanned."""
@@ -46,10 +46,19 @@ class SecretFinding:
 class SecretFileScanner:
     """Finds secrets: known values, token formats, named values."""
 
-    def __init__(self, known: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        known: Iterable[str] | KnownSecrets = (),
+        recorded: Iterable[RedactionRecord] = (),
+    ) -> None:
+        """`recorded` are secrets that were found before: they keep their placeholders."""
         self._known = tuple(sorted(known))
         self._values = {value.encode("utf-8", "surrogateescape") for value in self._known}
-        self._redactor = Redactor(self._known)
+        self._redactor = Redactor(
+            known if isinstance(known, KnownSecrets) else self._known, recorded
+        )
+        self.records = self._redactor.take_unwritten()
+        """The secrets found so far, those of earlier scans first."""
 
     @property
     def config_digest(self) -> bytes:
@@ -72,12 +81,28 @@ class SecretFileScanner:
         data = _to_utf8(data)
         if b"\0" in data[:_TEXT]:
             return False
-        is_code = PurePath(name).suffix.lower() in _CODE.split()
+        is_code = is_source_file(name)
         for finding in self.find(data):
             value = data[finding.start : finding.start + finding.length]
             if not is_code or finding.kind not in _CLASSES_BY_NAME or value in self._values:
                 return True
         return False
+
+    def redact_source(self, name: str, data: bytes) -> bytes | None:
+        """Return source code or prose with its secrets replaced, so that a copy of it runs.
+
+        None for another file, and if a secret would be left.
+        """
+        if not is_source_file(name):
+            return None
+        clean = self._redactor.redact_bytes(data)
+        self.records += self._redactor.take_unwritten()
+        return None if self.has_secret(name, clean) else clean
+
+
+def is_source_file(name: str) -> bool:
+    """True for the name of source code or prose."""
+    return PurePath(name).suffix.lower() in _CODE.split()
 
 
 def _to_utf8(data: bytes) -> bytes:

@@ -15,9 +15,11 @@ from scenarios.workspace.edits import RecordedFolder, apply_edits, find_edits, n
 from scenarios.workspace.manifest import ManifestEntry, SnapshotManifest
 from scenarios.workspace.snapshot import FolderSnapshot, SnapshotLimits
 from stumble.runs.environment.workspaces import open_store_blobs, take_folder_snapshot
+from stumble.user_data.known_secrets import load_user_secrets
 from traces.lazy_dataclass import dataclass
 from traces.model import Trajectory
 from traces.reachable_paths import is_reachable_folder
+from traces.redaction.secret_scan import SecretFileScanner
 from traces.store.store_dir import StoreDirectory
 from traces.tape.frames import MAGIC
 
@@ -101,12 +103,23 @@ def _store_edited_contents(
         if here.has_blob(entry.target):
             continue
         try:
-            with (folder / entry.path).open("rb") as file:
-                name = here.put_blob(file.fileno())
+            name = _store_content(here, folder / entry.path)
         except OSError as error:
             raise ValueError(f"{entry.path} cannot be read: {error.strerror}") from None
         if name != entry.target:
             raise ValueError(f"{entry.path} changes while it is read")
+
+
+def _store_content(here: BlobStore, path: Path) -> str:
+    """Store the content of a file, a source file's with placeholders; return its name."""
+    scanner = SecretFileScanner(load_user_secrets(), here.load_redactions())
+    data = path.read_bytes()
+    clean = scanner.redact_source(path.name, data) if scanner.has_secret(path.name, data) else None
+    here.save_redactions(scanner.records)
+    name = here.put_bytes(data if clean is None else clean)
+    if clean is not None:
+        here.mark_redacted(name)
+    return name
 
 
 def _find_later_recordings(

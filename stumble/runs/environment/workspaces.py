@@ -227,20 +227,20 @@ def take_folder_snapshot(
 ) -> "FolderSnapshot":
     """What is in a folder now, kept in the store; ValueError says why it is not."""
     from scenarios.workspace.snapshot import take_snapshot
-    from stumble.user_data.known_secrets import find_known_secrets
+    from stumble.user_data.known_secrets import load_user_secrets
     from traces.redaction.secret_scan import SecretFileScanner
 
     folder, temporary = folder.resolve(), Path(tempfile.gettempdir()).resolve()
     if temporary.is_relative_to(folder):
         raise ValueError(f"it holds {temporary}, where copies would be made")
-    hidden = _list_hidden_folders(folder, store)
+    hidden, blobs = _list_hidden_folders(folder, store), open_store_blobs(store)
     return take_snapshot(
         folder,
-        into or open_store_blobs(store),
+        into or blobs,
         hidden=hidden,
         limits=limits,
         progress=progress,
-        scanner=SecretFileScanner(find_known_secrets()),
+        scanner=SecretFileScanner(load_user_secrets(), blobs.load_redactions()),
     )
 
 
@@ -276,6 +276,8 @@ def describe_snapshot(taken: "FolderSnapshot") -> Iterator[str]:
         names = [entry.path for entry in taken.manifest.excluded if entry.target == why]
         if names:
             yield f"{format_first_names(names)} not kept ({said})"
+    if taken.redacted:
+        yield f"{format_first_names(taken.redacted)} kept with placeholders for secrets in it"
     if taken.special:
         yield f"{format_first_names(taken.special)} not kept (no files, or not ours to read)"
     if taken.changed:
