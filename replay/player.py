@@ -81,6 +81,8 @@ class PlaybackOptions:
     """Whether another client than the recorded one may ask, as with an MCP server."""
     controls: AnswerControls = field(default_factory=AnswerControls)
     """What the runs of one fork know about the live answers before it."""
+    given: tuple[str, ...] = ()
+    """Texts with placeholders that the agent finds in its files."""
 
 
 STRICT_PLAYBACK = PlaybackOptions()
@@ -109,7 +111,7 @@ class TapePlayer:
             partial(find_served_calls, recording),
             redactions=find_tape_redactions(recording),
             policy=_choose_header_policy(recording, options),
-            given=(*run.command, read.decode("utf-8", "surrogateescape")),
+            given=(*options.given, *run.command, read.decode("utf-8", "surrogateescape")),
             recorded_at=run.recorded_at or 0.0,
             key=key,
         )

@@ -231,6 +231,7 @@ def _make_replay_taps(
             on_miss=plan.on_miss,
             halt=halted.set,
             controls=plan.controls,
+            given=plan.workspace.find_placeholders() if plan.workspace else (),
         ),
         redact=redact,
         rules=rules,

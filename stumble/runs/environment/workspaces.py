@@ -37,11 +37,14 @@ from scenarios.world import CommandWorld, World
 from stumble.errors import HarnessError
 from stumble.notices import print_notice
 from stumble.packs.pack_cache import find_packed_snapshot
+from stumble.packs.packed_snapshots import is_packed_snapshot
 from stumble.terminal_progress import show_terminal_progress
 from stumble.user_data.paths import prepare_ca_folder
 from traces.lazy_dataclass import dataclass
 from traces.model import Trajectory
 from traces.reachable_paths import is_reachable_folder
+from traces.redaction.redactor import PLACEHOLDER
+from traces.redaction.secret_scan import MAX_SCANNED_BYTES, is_source_file
 from traces.store.store_dir import StoreDirectory
 
 if TYPE_CHECKING:
@@ -162,6 +165,18 @@ class RecordedWorkspace:
             elsewhere = Path(tempfile.mkdtemp(prefix="stumble-copy-", dir=layers))
             with remove_afterwards(elsewhere, keep=False):
                 yield plan_outside_files(elsewhere, self.writable)
+
+    def find_placeholders(self) -> tuple[str, ...]:
+        """Return the texts that stand for secrets in the copies, which the agent may read."""
+        is_packed = is_packed_snapshot(self.blobs, self.snapshot)
+        found = dict[bytes, None]()
+        for entry in self.manifest.entries:
+            if entry.kind == "file" and (
+                self.blobs.is_redacted(entry.target) or (is_packed and is_source_file(entry.path))
+            ):
+                data = self.blobs.read_blob(entry.target, MAX_SCANNED_BYTES)
+                found |= dict.fromkeys(match[0] for match in PLACEHOLDER.finditer(data))
+        return tuple(text.decode() for text in found)
 
     def _describe_start(self, copy: Path) -> FolderAtStart:
         return FolderAtStart(
