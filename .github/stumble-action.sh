@@ -72,9 +72,17 @@ for variable in ${NEEDS-}; do
 done
 
 options=(--in-place --name "$name")
-[[ -z ${MAX_COST-} ]] || options+=(--max-cost "$MAX_COST")
-code=0
-stumble campaign "$CAMPAIGN" "${options[@]}" 2>&1 | tee stumble-campaign.log || code=$?
+limit=(--max-cost "${MAX_COST-}")
+[[ -n ${MAX_COST-} ]] || limit=()
+[[ ${MAX_COST-} != auto ]] || limit=(--max-cost 5)
+run_campaign() {
+  code=0
+  stumble campaign "$CAMPAIGN" "${options[@]}" "$@" 2>&1 | tee stumble-campaign.log || code=$?
+}
+run_campaign "${limit[@]}"
+if [[ ${MAX_COST-} == auto ]] && grep -q '^stumble: no price is known of ' stumble-campaign.log; then
+  run_campaign --max-time 3600
+fi
 # 1: some runs failed, which the gate counts; 124: the budget is spent, and the gate says what is known.
 case $code in
   0 | 1 | 5 | 124) ;;

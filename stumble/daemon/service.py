@@ -31,6 +31,7 @@ from stumble.daemon.retention import TapeBudget
 from stumble.daemon.router import ConversationRouter
 from stumble.daemon.rules import DaemonRules, read_rules
 from stumble.user_data.known_secrets import load_user_secrets
+from stumble.user_data.paths import publish_ca_certificate
 from traces.lazy_dataclass import dataclass
 from traces.taps import TapChain
 
@@ -133,7 +134,8 @@ class RecordingDaemon:
             self._install_signals(sockets)
             self._ready = True
             host, port = sockets.proxy.getsockname()[:2]
-            self._say(f"recording on {host}:{port}, CA certificate {proxy.certificate}")
+            certificate = publish_ca_certificate(proxy.certificate)
+            self._say(f"recording on {host}:{port}, CA certificate {certificate}")
             if sockets.predecessor is not None and sockets.predecessor == os.getppid():
                 os.kill(sockets.predecessor, signal.SIGTERM)
             await self._serve(proxy)

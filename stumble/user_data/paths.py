@@ -72,6 +72,20 @@ def ca_folder() -> Path:
     return data_folder() / "ca"
 
 
+def publish_ca_certificate(certificate: Path) -> Path:
+    """Copy the authority's certificate to where other users can read it; return that path.
+
+    The folder of the authority is closed to them, as the key is in it.
+    """
+    public = data_folder() / "ca-certificate.pem"
+    if not public.is_file() or public.read_bytes() != certificate.read_bytes():
+        part = public.with_name(f".{public.name}.{os.getpid()}")
+        part.write_bytes(certificate.read_bytes())
+        part.replace(public)
+    public.chmod(0o644)
+    return public
+
+
 def prepare_ca_folder() -> Path:
     """Return the folder of the user's certificate authority, valid and with private permissions.
 

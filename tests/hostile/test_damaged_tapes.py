@@ -86,7 +86,7 @@ def test_no_damaged_tape_keeps_others_out_of_the_index(tmp_path: Path) -> None:
             path.write_bytes(data)
             for changed in (
                 seal_tape,
-                lambda path: scrub_tape(path, tmp_path / "new.tape", over=True),
+                lambda path: scrub_tape(path, tmp_path / "new.tape", tmp_path / "part", over=True),
             ):
                 try:
                     changed(path)

@@ -34,8 +34,9 @@ WHO = ["root", "nobody"] if AS_ROOT else ["ourselves"]
 
 
 def fill(user: Path) -> None:
-    """Write the files of a user."""
-    shutil.rmtree(user, ignore_errors=True)
+    """Write the files of a user, whose key stays."""
+    for path in (each for each in user.glob("*") if each.name != ".local"):
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
     for name in ("deep/tree/a", "deep/kept/b", "notes.txt", "settings.txt", "mode", "link",
                  "empty", "old"):  # fmt: skip
         (user / name).parent.mkdir(parents=True, exist_ok=True)

@@ -4,7 +4,6 @@ import os
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from traces.lazy_dataclass import dataclass
 from traces.model import Exchange
@@ -25,22 +24,26 @@ class ScrubResult:
 
 
 def scrub_tape(
-    tape: Path, new: Path, *, secrets: Iterable[str] | KnownSecrets = (), over: bool = False
+    tape: Path,
+    new: Path,
+    part: Path,
+    *,
+    secrets: Iterable[str] | KnownSecrets = (),
+    over: bool = False,
 ) -> ScrubResult:
     """Write the tape to `new` without its secrets, completely or not at all.
 
-    Raises FileExistsError if `new` exists and `over` is False; ValueError if `tape` is not a tape.
+    `part` is a new path on the same file system, which the caller removes. Raises FileExistsError
+    if `new` exists and `over` is False; ValueError if `tape` is not a tape.
     """
     old = read_tape(tape)
-    with TemporaryDirectory(prefix=".scrub-", dir=new.parent) as folder:
-        path = Path(folder) / new.name
-        _write_scrubbed_tape(old, path, secrets)
-        seal_tape(path)
-        rewritten = read_tape(path)
-        if over:
-            path.replace(new)
-        else:
-            os.link(path, new)
+    _write_scrubbed_tape(old, part, secrets)
+    seal_tape(part)
+    rewritten = read_tape(part)
+    if over:
+        part.replace(new)
+    else:
+        os.link(part, new)
     changed = sum(
         _clear_redacted_flag(a) != _clear_redacted_flag(b)
         for a, b in zip(old.exchanges, rewritten.exchanges, strict=True)

@@ -37,6 +37,9 @@ def scrub(tape: Path, output: Path | None, in_place: bool, names: tuple[str, ...
     stumble scrub refund.tape -o clean.tape
     SHOP_PIN=h4x0r-77 stumble scrub refund.tape --secret-env SHOP_PIN --in-place
     """
+    from tempfile import mkdtemp
+
+    from stumble.runs.environment.workspaces import remove_afterwards
     from stumble.user_data.known_secrets import load_user_secrets
     from traces.redaction.detection.credential_names import MIN_SECRET_LENGTH
     from traces.redaction.scrub import scrub_tape as write
@@ -52,7 +55,15 @@ def scrub(tape: Path, output: Path | None, in_place: bool, names: tuple[str, ...
     known = load_user_secrets()
     also = {os.environ[name]: (name,) for name in names}
     try:
-        done = write(tape, new, secrets=replace(known, names=known.names | also), over=in_place)
+        folder = Path(mkdtemp(prefix=".scrub-", dir=new.parent))
+        with remove_afterwards(folder, keep=False):
+            done = write(
+                tape,
+                new,
+                folder / new.name,
+                secrets=replace(known, names=known.names | also),
+                over=in_place,
+            )
     except (OSError, ValueError) as error:
         raise UsageError(str(error)) from None
     click.echo(f"scrubbed {new}: {done.changed} of {done.exchanges} exchanges changed", err=True)

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -165,3 +166,26 @@ def test_what_was_recorded_as_it_came_replays_and_so_does_what_was_scrubbed(
 
     assert again.code == 0, again.err
     assert leaks(key, tmp_path / "b.tape") == 0
+
+
+@pytest.mark.gate
+@pytest.mark.parametrize("options", [("--in-place",), ("-o", "b.tape")])
+def test_a_killed_scrub_leaves_no_part(tmp_path: Path, options: tuple[str, ...]) -> None:
+    body = f'{{"key": "{KEY}"}}'.encode()
+    with TapeWriter(tmp_path / "a.tape", Trajectory(id="r", recorded_at=0.0), redact=False) as tape:
+        for seq in range(3000):
+            request = Request(method="POST", url=f"http://h/{seq}", body=body * 9 + b"%d" % seq)
+            tape.write_exchange(Exchange(seq=seq, request=request, response=Response(status=200)))
+    before = (tmp_path / "a.tape").read_bytes()
+    command = (sys.executable, "-m", "stumble", "scrub", "a.tape", *options)
+    with subprocess.Popen(command, cwd=tmp_path, env={**os.environ, "HOME": str(tmp_path)}) as run:
+        deadline = time.monotonic() + 60
+        while not list(tmp_path.glob(".scrub-*/*.tape")) and time.monotonic() < deadline:
+            time.sleep(0.001)
+        run.kill()
+    while list(tmp_path.glob(".scrub-*")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert run.returncode == -9
+    assert sorted(tmp_path.glob(".scrub-*")) == []
+    assert (tmp_path / "a.tape").read_bytes() == before
+    assert not (tmp_path / "b.tape").exists()
