@@ -31,7 +31,8 @@ def list_scratch_folders() -> tuple[Path, ...]:
 def find_named_paths(
     words: Iterable[str], env: Mapping[str, str], folders: tuple[Path, ...]
 ) -> tuple[Path, ...]:
-    """Return the existing paths below `folders` that words or variables name.
+    """Return the paths below `folders` that words or variables name; the folder of one that does
+    not exist yet.
 
     As in `select_outer_paths`.
     """
@@ -51,8 +52,11 @@ def _find_paths(text: str, folders: tuple[Path, ...]) -> Iterator[Path]:
     whole = [text] if text.startswith("/") else []
     for found in (*whole, *(match[1] for match in _PATH.finditer(text))):
         path = Path(os.path.normpath(found.rstrip("/") or "/"))
+        if "\0" in found:
+            continue
+        path = path if os.path.lexists(path) else path.parent  # of a file that is to be made
         below = [each for each in folders if path.is_relative_to(each) and path != each]
-        if not below or "\0" in found or not os.path.lexists(path):
+        if not below or not os.path.lexists(path):
             continue
         above = path.parent if path.name == "bin" else path.parent.parent
         is_program = path.name == "bin" or path.parent.name == "bin"

@@ -105,6 +105,7 @@ def test_a_program_keeps_its_folder_and_a_variable_names_no_scratch_folder(tmp_p
         below,
     )
     assert find_named_paths([f"{tmp_path}", f"{tmp_path}/.", f"{tmp_path}/none"], {}, base) == ()
+    assert find_named_paths([f"{tmp_path}/home/none"], {}, base) == (tmp_path / "home",)
     assert find_named_paths([f"{tmp_path}/home/../other/file"], {}, base) == (
         tmp_path / "other" / "file",
     )

@@ -30,7 +30,8 @@ def open_shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
 def recorded(open_shop: Shop, tmp_path: Path) -> Shop:
     shutil.copy(open_shop.folder / "a.tape", tmp_path)
     kept = Path(".stumble") / "snapshots"
-    shutil.copytree(open_shop.folder / kept, tmp_path / kept)
+    for each in (kept, Path("home") / ".local"):
+        shutil.copytree(open_shop.folder / each, tmp_path / each)
     return replace(open_shop, folder=tmp_path)
 
 

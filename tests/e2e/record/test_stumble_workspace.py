@@ -275,7 +275,8 @@ def test_when_we_are_killed_nothing_is_left(folder: Path, api: int, tmp_path: Pa
     assert record(folder, api).code == 0
     command = [sys.executable, "-m", "stumble", "replay", "../a.tape", "--"]
     agent = [sys.executable, "agent.py", "wait", str(pid)]
-    with subprocess.Popen([*command, *agent], cwd=folder, env=environment(folder)) as process:
+    env = environment(folder) | {"NAMED": str(tmp_path)}
+    with subprocess.Popen([*command, *agent], cwd=folder, env=env) as process:
         try:
             wait_for(pid.exists)
             assert copies(folder) != []

@@ -43,7 +43,8 @@ def recorded(open_shop: Shop, tmp_path: Path) -> Shop:
     """The shop that tests share, and a folder of a test's own with a recording in it."""
     shutil.copy(open_shop.folder / "a.tape", tmp_path)
     kept = Path(".stumble") / "snapshots"
-    shutil.copytree(open_shop.folder / kept, tmp_path / kept)
+    for each in (kept, Path("home") / ".local"):
+        shutil.copytree(open_shop.folder / each, tmp_path / each)
     return replace(open_shop, folder=tmp_path)
 
 
