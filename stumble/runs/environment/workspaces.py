@@ -260,7 +260,7 @@ def take_folder_snapshot(
 
 
 def _list_hidden_folders(folder: Path, store: StoreDirectory) -> frozenset[Path]:
-    return frozenset({store.root, folder / ".stumble", prepare_ca_folder()})
+    return frozenset({store.root, folder / ".stumble", prepare_ca_folder().parent})
 
 
 def list_visible_store(
