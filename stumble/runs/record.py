@@ -117,7 +117,7 @@ class LiveRecording:
             self._make_head(),
             secrets=secrets,
             redact=plan.redact,
-            recorded=self._find_redactions(),
+            seen=self._find_redactions(),
             origin_key=secrets.key,
         ) as tape:
             if plan.store is not None and plan.snapshot is not None and plan.workspace is not None:

@@ -90,7 +90,13 @@ def find_replaceable_tags(redactions: Iterable[RedactionRecord]) -> tuple[str, .
 class SecretRecognizer:
     """Finds the redaction of a recording that a value of this run corresponds to."""
 
-    def __init__(self, recorded: Iterable[RedactionRecord], key: bytes) -> None:
+    def __init__(
+        self,
+        recorded: Iterable[RedactionRecord],
+        key: bytes,
+        seen: Iterable[RedactionRecord] = (),
+    ) -> None:
+        """`seen` are known by their values alone, as they are secrets of the same run."""
         self._key = key
         self._marks: dict[tuple[bytes, bool], dict[bytes, str]] = {}
         self._names: dict[str, str] = {}
@@ -98,8 +104,9 @@ class SecretRecognizer:
         self._unnamed = (
             () if any(each.names for each in recorded) else find_replaceable_tags(recorded)
         )
-        for each in recorded:
+        for each in (*recorded, *seen):
             self._marks.setdefault((each.salt, each.keyed), {})[each.mark] = each.tag
+        for each in recorded:
             self._names |= dict.fromkeys(each.names, each.tag)
 
     def find_by_value(self, value: bytes) -> str | None:

@@ -42,19 +42,22 @@ class PlaceholderRegistry:
     """
 
     def __init__(
-        self, known: KnownSecrets | None = None, recorded: Iterable[RedactionRecord] = ()
+        self,
+        known: KnownSecrets | None = None,
+        recorded: Iterable[RedactionRecord] = (),
+        seen: Iterable[RedactionRecord] = (),
     ) -> None:
-        recorded = tuple(recorded)
+        recorded, seen = tuple(recorded), tuple(seen)
         self._known = KnownSecrets() if known is None else known
-        self._recognizer = SecretRecognizer(recorded, self._known.key)
+        self._recognizer = SecretRecognizer(recorded, self._known.key, seen)
         self._salt = os.urandom(SALT_BYTES)
         self._tags: dict[bytes, str] = {}
         self._taken: set[str] = set()
         self._counts: dict[str, int] = {}
-        for each in recorded:
+        for each in (*recorded, *seen):
             kind, number = each.tag[0], int(each.tag[1:])
             self._counts[kind] = max(self._counts.get(kind, 0), number)
-        self.unwritten = list(recorded)
+        self.unwritten = [*recorded, *seen]
         """Redactions that are not on the tape of this run yet."""
 
     def placeholder_for(

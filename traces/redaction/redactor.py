@@ -69,12 +69,17 @@ class Redactor:
     """Replaces secrets; remembers them in memory only."""
 
     def __init__(
-        self, known: Iterable[str] | KnownSecrets = (), recorded: Iterable[RedactionRecord] = ()
+        self,
+        known: Iterable[str] | KnownSecrets = (),
+        recorded: Iterable[RedactionRecord] = (),
+        seen: Iterable[RedactionRecord] = (),
     ) -> None:
-        """`recorded` are the redactions of the replayed tape."""
+        """`recorded` are the redactions of the replayed tape, `seen` those of the agent's files:
+        the same value has the same placeholder.
+        """
         if not isinstance(known, KnownSecrets):
             known = KnownSecrets(dict.fromkeys(known, ()))
-        self._names = names = PlaceholderRegistry(known, recorded)
+        self._names = names = PlaceholderRegistry(known, recorded, seen)
         self._known = KnownValueIndex(known)
         self._search = SecretScanner(self._known, names)
         self._named = LocationRedactor(self._search, self._known, names)
@@ -163,6 +168,8 @@ class Redactor:
                 part.encode("utf-8", "surrogateescape")
                 for part in (words[place][:start], words[place][start:stop], words[place][stop:])
             )
+            if PLACEHOLDER.fullmatch(value):
+                continue
             self._known.learn(value)
             encoded_words[place] = before + self._names.placeholder_for(value, len(value)) + after
         redacted = [

@@ -49,15 +49,14 @@ class SecretFileScanner:
     def __init__(
         self,
         known: Iterable[str] | KnownSecrets = (),
-        recorded: Iterable[RedactionRecord] = (),
+        seen: Iterable[RedactionRecord] = (),
     ) -> None:
-        """`recorded` are secrets that were found before: they keep their placeholders."""
+        """`seen` are secrets that were found before: they keep their placeholders."""
         self._known = tuple(sorted(known))
         self._values = {value.encode("utf-8", "surrogateescape") for value in self._known}
-        self._redactor = Redactor(
-            known if isinstance(known, KnownSecrets) else self._known, recorded
-        )
-        self.records = self._redactor.take_unwritten()
+        known = known if isinstance(known, KnownSecrets) else self._known
+        self._redactor = Redactor(known, seen=seen)
+        self.records = list(self._redactor.take_unwritten())
         """The secrets found so far, those of earlier scans first."""
 
     @property

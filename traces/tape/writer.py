@@ -63,16 +63,18 @@ class TapeWriter:
         secrets: Iterable[str] | KnownSecrets = (),
         redact: bool = True,
         recorded: Iterable[RedactionRecord] = (),
+        seen: Iterable[RedactionRecord] = (),
         sync: bool = True,
         origin_key: bytes | None = None,
     ) -> None:
-        """Create the tape; `recorded` are the redactions of the tape that is replayed.
+        """Create the tape; `recorded` are the redactions of the tape that is replayed, `seen`
+        those of the agent's files.
 
         Without `sync` nothing syncs it to disk: a kill loses nothing, a power failure may. A run
         of this user's has the mark of `origin_key`.
         """
         self.path = path
-        self.redactor = Redactor(secrets, recorded)
+        self.redactor = Redactor(secrets, recorded, seen)
         self._redact = redact
         self._answers: dict[int, tuple[Exchange, RedactionStream]] = {}
         self._lengths: dict[int, int] = {}
