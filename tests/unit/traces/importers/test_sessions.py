@@ -225,7 +225,7 @@ def test_a_session_of_codex_has_answers_calls_and_tokens(tmp_path: Path) -> None
 
 def test_a_session_of_the_first_form_is_read(tmp_path: Path) -> None:
     meta = {"id": "c-0", "timestamp": "2025-06-01T10:00:00Z", "instructions": None}
-    lines = [meta, {"record_type": "state"}]
+    lines: list[Line] = [meta, {"record_type": "state"}]
     lines += [
         line["payload"] for line in make_codex_session().lines if line["type"] == "response_item"
     ]

@@ -1,6 +1,7 @@
 """What is not known of a run leaves no rate in silence: bounds hold whatever it was."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -87,9 +88,9 @@ def test_bounds_hold_the_rate_of_all_runs_whatever_is_unknown(
     ]
     hidden = [hide(run) for run, (*_, hide) in zip(full, drawn, strict=True)]  # type: ignore[operator]
     store(sql, full)
-    truth = one(sql, "FROM recovery")
+    truth: dict[str, Any] = one(sql, "FROM recovery")
     store(sql, hidden)
-    found = one(sql, "FROM recovery")
+    found: dict[str, Any] = one(sql, "FROM recovery")
     for rate in RATES:
         if truth[rate] is not None:
             assert found[f"{rate}_least"] <= truth[rate] + 1e-9, rate
@@ -141,6 +142,7 @@ def test_a_gate_counts_each_unknown_run_against_its_limit(
     store(sql, known)
     [sound] = [row for row in _ask_gate(sql) if row["measure"] == measure]
     store(sql, known + [cut_off(strike(trace=str(n))) for n in range(10)])
+
     [found] = [row for row in _ask_gate(sql) if row["measure"] == measure]
     assert found["unknown"] == 10
     worst = {"hi": found["most"], "lo": found["least"]}[side]
@@ -149,7 +151,7 @@ def test_a_gate_counts_each_unknown_run_against_its_limit(
     assert sound[side] == sound[f"known_{side}"] == near(found[f"known_{side}"])
 
 
-def _ask_gate(sql: Sql) -> list[dict[str, object]]:
+def _ask_gate(sql: Sql) -> list[dict[str, Any]]:
     answer = run_question(sql, "gate")
     names = [column[0] for column in answer.description or ()]
     return [dict(zip(names, values, strict=True)) for values in answer.fetchall()]
