@@ -1,7 +1,8 @@
 """Control replays right after a recording, to learn which values differ from run to run.
 
 A strict replay is a clean twin without cost or side effects: model and tools give the recorded
-answers, so differences in the agent's requests are its own clocks, ids or counts.
+answers, so differences in the agent's requests are its own clocks, ids or counts. What differs in
+live answers is not seen here: twins of a fork see it, and `stumble accept --answers` learns it.
 """
 
 import json

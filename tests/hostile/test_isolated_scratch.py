@@ -100,7 +100,7 @@ def test_a_program_keeps_its_folder_and_a_variable_names_no_scratch_folder(tmp_p
     }
     assert find_named_paths([python], {}, base) == (below,)
     assert find_named_paths([], env, base) == (tmp_path / "home", below)
-    assert find_named_paths([shlex.join(("cat", f"{tmp_path}/home/x"))], env, base) == (
+    assert find_named_paths([shlex.join(("cat", f"{tmp_path}/srv/x"))], env, base) == (
         tmp_path / "home",
         below,
     )
