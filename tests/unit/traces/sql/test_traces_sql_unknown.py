@@ -1,7 +1,6 @@
 """What is not known of a run leaves no rate in silence: bounds hold whatever it was."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
 
 import pytest
 from hypothesis import given, settings
@@ -70,6 +69,12 @@ runs_and_what_hides_them = st.lists(
 )
 
 
+def read_number(row: Mapping[str, object], name: str) -> float:
+    value = row[name]
+    assert isinstance(value, int | float), name
+    return value
+
+
 @pytest.fixture(scope="module")
 def sql() -> Iterator[Sql]:
     with empty() as connection:
@@ -88,17 +93,18 @@ def test_bounds_hold_the_rate_of_all_runs_whatever_is_unknown(
     ]
     hidden = [hide(run) for run, (*_, hide) in zip(full, drawn, strict=True)]  # type: ignore[operator]
     store(sql, full)
-    truth: dict[str, Any] = one(sql, "FROM recovery")
+    truth = one(sql, "FROM recovery")
     store(sql, hidden)
-    found: dict[str, Any] = one(sql, "FROM recovery")
+    found = one(sql, "FROM recovery")
     for rate in RATES:
         if truth[rate] is not None:
-            assert found[f"{rate}_least"] <= truth[rate] + 1e-9, rate
-            assert found[f"{rate}_most"] >= truth[rate] - 1e-9, rate
+            true = read_number(truth, rate)
+            assert read_number(found, f"{rate}_least") <= true + 1e-9, rate
+            assert read_number(found, f"{rate}_most") >= true - 1e-9, rate
         if found[f"{rate}_unknown"] == 0 and truth["fired"] == found["fired"]:
             assert (found[rate] is None) == (truth[rate] is None)
             assert found[rate] is None or found[rate] == near(truth[rate])
-        assert found[f"{rate}_of"] <= found["fired"]
+        assert read_number(found, f"{rate}_of") <= read_number(found, "fired")
 
 
 @settings(max_examples=examples(20), deadline=None)
@@ -142,16 +148,15 @@ def test_a_gate_counts_each_unknown_run_against_its_limit(
     store(sql, known)
     [sound] = [row for row in _ask_gate(sql) if row["measure"] == measure]
     store(sql, known + [cut_off(strike(trace=str(n))) for n in range(10)])
-
     [found] = [row for row in _ask_gate(sql) if row["measure"] == measure]
     assert found["unknown"] == 10
-    worst = {"hi": found["most"], "lo": found["least"]}[side]
-    assert found["lo"] <= worst <= found["hi"]
-    assert worst == near({"hi": 0.2, "lo": 0.8}[side])
+    bound = {"hi": "most", "lo": "least"}[side]
+    assert read_number(found, "lo") <= read_number(found, bound) <= read_number(found, "hi")
+    assert found[bound] == near({"hi": 0.2, "lo": 0.8}[side])
     assert sound[side] == sound[f"known_{side}"] == near(found[f"known_{side}"])
 
 
-def _ask_gate(sql: Sql) -> list[dict[str, Any]]:
+def _ask_gate(sql: Sql) -> list[dict[str, object]]:
     answer = run_question(sql, "gate")
     names = [column[0] for column in answer.description or ()]
     return [dict(zip(names, values, strict=True)) for values in answer.fetchall()]
