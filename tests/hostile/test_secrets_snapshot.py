@@ -12,6 +12,7 @@ from scenarios.workspace.restore import restore_snapshot
 from scenarios.workspace.snapshot import FolderSnapshot, take_snapshot
 from tests.support.leak_search import copies
 from tests.support.secret_shapes import TOKENS, key, password
+from traces.redaction.redactor import KnownSecrets, Redactor
 from traces.redaction.secret_scan import SecretFileScanner
 
 CHANCE = Random(2)
@@ -133,3 +134,15 @@ def test_an_edited_source_file_is_not_taken_from_its_place(root: Path, tmp_path:
     (root / "app.py").write_text(f'KEY = "{KNOWN}"  # edited\n')
     restore_snapshot(manifest, blobs, copy, origin=root)
     assert "edited" not in (copy / "app.py").read_text()
+
+
+def test_a_file_s_secret_lends_its_placeholder_to_no_other_one() -> None:
+    name = ("SERVICE_KEY",)
+    old, new = TOKENS["github"](CHANCE), TOKENS["github"](CHANCE)
+    scanner = SecretFileScanner(KnownSecrets({old: name}))
+    in_file = scanner.redact_source("a.py", f'KEY = "{old}"'.encode())
+    assert in_file is not None
+    on_tape = Redactor(KnownSecrets({new: name}), seen=scanner.records)
+    of_new, of_old = (on_tape.redact_bytes(f'KEY = "{each}"'.encode()) for each in (new, old))
+    assert of_old == in_file
+    assert of_new != of_old

@@ -64,13 +64,15 @@ def test_scan_finds_nothing_after_any_kind_of_run(place: Shop, tmp_path: Path) -
     (place.folder / "agent.py").write_text(text)
     write_har(tmp_path / "a.har")
     agent, hosts = ("--", sys.executable, "agent.py", "--password", PASSWORD), place.host_options()
-    fork = ("--fault", "http_status:code=503", "--where", "tool=*")
+    fault = ("--fault", "digit", "--where", "tool=get_order", *hosts)
+    campaign = ("--fault", "digit", "--name", "c", *place.world())
     for words in (
         ("record", "-o", "../a.tape", *hosts, *agent),
         ("replay", "../a.tape", "--json"),
         ("replay", "../a.tape", "--live", "all", *hosts, "--json"),
-        ("fork", "../a.tape", *fork, *hosts, "--json"),
-        ("campaign", "--traces", "../a.tape", "--fault", "http_status:code=503", *hosts),
+        ("record", "-o", "../b.tape", *hosts, "--", *place.agent()),
+        ("fork", "../b.tape", *fault, *place.world(), "--json"),
+        ("campaign", "--traces", "../b.tape", "--jobs", "1", *campaign, *hosts),
         ("import", str(tmp_path / "a.har")),
         ("show", "../a.tape"),
         ("report", "-o", "report.html"),
