@@ -34,7 +34,7 @@ save() {
 }
 
 # bash keeps a signal until its foreground child has ended, so stumble runs in the background.
-stumble campaign "$pack" --shard auto --jobs "${SLURM_CPUS_PER_TASK:-2}" &
+stumble campaign "$pack" --trust --shard auto --jobs "${SLURM_CPUS_PER_TASK:-2}" &
 campaign=$!
 trap 'kill -TERM "$campaign" 2>/dev/null || true' INT TERM
 while sleep "${SAVE_SECONDS:-60}"; do save meanwhile || true; done &

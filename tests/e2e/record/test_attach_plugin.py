@@ -155,5 +155,7 @@ def test_a_recording_is_replayed_and_forked(installed: Path, tmp_path: Path) -> 
             .replace("OTHER", repr(world.agent("practice/naive")))
         )
         store = world.folder / ".stumble"
-        code, said = run(installed, tmp_path, test, PYTEST_ADDOPTS=f"--stumble {store}")
+        home = str(world.folder / "home")  # of the user who recorded
+        addopts = f"--stumble {store}"
+        code, said = run(installed, tmp_path, test, PYTEST_ADDOPTS=addopts, HOME=home)
     assert code == 0, said
