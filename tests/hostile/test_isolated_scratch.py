@@ -89,24 +89,24 @@ def test_what_is_named_stays(how: str, folder: Path, user: str, victim: Path) ->
 
 def test_a_program_keeps_its_folder_and_a_variable_names_no_scratch_folder(tmp_path: Path) -> None:
     base, below = (tmp_path,), tmp_path / "venv"
-    for name in ("venv/bin/python", "home/x", "other/file"):
+    for name in ("venv/bin/python", "house/x", "other/file"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     python = str(below / "bin" / "python")
     env = {
         "PATH": f"/usr/bin:{below}/bin",
-        "HOME": f"{tmp_path}/home",
+        "HOME": f"{tmp_path}/house",
         "TMPDIR": f"{tmp_path}/other",
     }
     assert find_named_paths([python], {}, base) == (below,)
-    assert find_named_paths([], env, base) == (tmp_path / "home", below)
-    assert find_named_paths([shlex.join(("cat", f"{tmp_path}/srv/x"))], env, base) == (
-        tmp_path / "home",
+    assert find_named_paths([], env, base) == (tmp_path / "house", below)
+    assert find_named_paths([shlex.join(("cat", f"{tmp_path}/house/x"))], env, base) == (
+        tmp_path / "house",
         below,
     )
     assert find_named_paths([f"{tmp_path}", f"{tmp_path}/.", f"{tmp_path}/none"], {}, base) == ()
-    assert find_named_paths([f"{tmp_path}/home/none"], {}, base) == (tmp_path / "home",)
-    assert find_named_paths([f"{tmp_path}/home/../other/file"], {}, base) == (
+    assert find_named_paths([f"{tmp_path}/house/none"], {}, base) == (tmp_path / "house",)
+    assert find_named_paths([f"{tmp_path}/house/../other/file"], {}, base) == (
         tmp_path / "other" / "file",
     )
     assert all(os.path.isabs(path) for path in list_scratch_folders())  # noqa: PTH117
