@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from typing import Literal
 
+from traces.bodies.chained_body import restores_when_read
 from traces.lazy_dataclass import dataclass
 from traces.value_names import rename_text, rename_url
 
@@ -58,9 +59,13 @@ def find_header(headers: Headers, name: str) -> str | None:
     return None
 
 
+@restores_when_read("body")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A request. `body` is as on the wire, content encoding included."""
+    """A request. `body` is as on the wire, content encoding included.
+
+    That of a tape may be given as a ChainedBody, which is restored each time it is read.
+    """
 
     method: str
     url: str

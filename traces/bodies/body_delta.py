@@ -145,18 +145,6 @@ def _find_resync_point(
     return None
 
 
-def measure_restored_body(pieces: Iterable[DeltaPiece | tuple[int, int]]) -> int:
-    """Length of the body that the pieces restore to; raise ValueError if they are malformed."""
-    total = 0
-    for piece in pieces:
-        if isinstance(piece, bytes):
-            total += len(piece)
-        else:
-            start, stop = piece
-            total += max(0, stop - start)
-    return total
-
-
 def restore_body(pieces: Iterable[DeltaPiece | tuple[int, int]], parent: bytes) -> bytes:
     """Restore a body from its pieces; raise ValueError if they do not fit the parent."""
     out = []

@@ -6,9 +6,9 @@ fields and builds each value once, after the last frame.
 
 from collections.abc import Mapping
 from dataclasses import field, replace
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
-from traces.bodies import body_delta
+from traces.bodies.chained_body import ChainedBody, read_body
 from traces.lazy_dataclass import dataclass
 from traces.model import (
     AgentInput,
@@ -39,6 +39,9 @@ from traces.tape.field_types import (
 from traces.tape.frames import TapeFrame
 from traces.tape.inflation import InflationBudget
 from traces.tape.payload import decode_edit, decode_headers, unpack
+
+type TapeBody = bytes | ChainedBody
+"""A body as it is kept in memory."""
 
 _TRANSPORTS = frozenset(get_args(Transport.__value__))
 _SOURCES = frozenset(get_args(AnswerSource.__value__))
@@ -149,19 +152,22 @@ def read_parent_seq(said: object) -> int | None:
     return None
 
 
-def decode_tape_body(said: Any, bodies: Mapping[int, bytes], budget: InflationBudget) -> bytes:
+def decode_tape_body(
+    said: Any, bodies: Mapping[int, TapeBody], budget: InflationBudget
+) -> TapeBody:
     """Decode a body, given the bodies of earlier exchanges by seq.
 
-    Raises ValueError if it is longer than the budget allows.
+    A body in pieces stays in pieces. Raises ValueError if it is longer than the budget allows.
     """
     match said:
         case bytes():
             return said
         case {"parent": int(seq), "pieces": tuple(pieces)}:
-            budget.spend(body_delta.measure_restored_body(pieces))
-            return body_delta.restore_body(pieces, bodies[seq])
+            body = ChainedBody(bodies[seq], pieces)
+            budget.check(body.size)
+            return body
         case [int(seq), *_]:
-            parent = bodies[seq]
+            parent = read_body(bodies[seq])
             budget.spend(len(parent))
             return format1.decode_format1_body(said, parent)
     raise TypeError("a body is bytes, pieces or a delta")
@@ -182,7 +188,7 @@ class TapeDecoder:
     """
 
     def __init__(
-        self, budget: InflationBudget | None = None, bodies: dict[int, bytes] | None = None
+        self, budget: InflationBudget | None = None, bodies: dict[int, TapeBody] | None = None
     ) -> None:
         self._budget = budget or InflationBudget(0)
         self.trajectory: Trajectory | None = None
@@ -196,7 +202,7 @@ class TapeDecoder:
         self.input: AgentInput | None = None
         self.spans: dict[int, tuple[int, int]] = {}
         self._said: dict[int, _PartialExchange] = {}
-        self._bodies = {} if bodies is None else bodies
+        self._bodies: dict[int, TapeBody] = {} if bodies is None else bodies
 
     def add_frame(self, frame: TapeFrame) -> int | None:
         """Decode one frame; skip one of an unknown kind.
@@ -257,7 +263,7 @@ class TapeDecoder:
             method=value["method"],
             url=value["url"],
             headers=decode_headers(value["headers"]),
-            body=body,
+            body=cast("bytes", body),  # restored when it is read
         )
         self._said[seq] = _PartialExchange(
             seq=seq,

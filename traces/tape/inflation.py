@@ -1,13 +1,15 @@
 """Memory bounds for reading a tape: a few bytes must not fill the memory.
 
 A tape holds zstd frames, which declare their size, and bodies that are deltas of earlier ones. The
-tape writer never packs to less than 1/1024. A conversation that is sent again with each request
-expands to its size times the number of requests, which is far more, so all output of one tape has a
-bound of its own.
+tape writer never packs to less than 1/1024. All output of one tape has a bound of its own. A body
+that is a delta counts with its pieces alone: it is restored while it is read, so a conversation may
+be sent again with any number of requests.
 """
 
 import os
+from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 
 import zstandard
 
@@ -19,6 +21,9 @@ TAPE_RATIO = 4096
 """Maximum bytes of memory per byte of a tape."""
 SMALL_TAPE = 1 << 28
 """Bytes of memory that any tape may take."""
+
+CGROUPS = Path("/sys/fs/cgroup")
+"""The mount of cgroups; in a container its own is the root."""
 
 _ZSTD = zstandard.ZstdDecompressor()
 
@@ -32,6 +37,11 @@ class InflationBudget:
         self.left = max(SMALL_TAPE, min(TAPE_RATIO * size, _get_half_of_memory()))
         self.spent = 0
 
+    def check(self, size: int) -> None:
+        """Raise ValueError unless a body of `size` bytes fits, beside the one it is made of."""
+        if 2 * size > self.left:
+            raise ValueError("more comes out of the tape than its size allows")
+
     def spend(self, size: int) -> None:
         """Charge `size` bytes; ValueError, without a charge, if fewer are left."""
         if size > self.left:
@@ -42,7 +52,35 @@ class InflationBudget:
 
 @cache
 def _get_half_of_memory() -> int:
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    return (
+        min(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), *_read_cgroup_limits()) // 2
+    )
+
+
+def _read_cgroup_limits() -> tuple[int, ...]:
+    """Return the limits of memory of this process's cgroup and of those above it, in bytes."""
+    try:
+        groups = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
+        found = [limit for group in groups if len(group) == 3 for limit in _find_limits(*group)]
+    except OSError:  # not Linux
+        return ()
+    return tuple(found)
+
+
+def _find_limits(number: str, controllers: str, path: str) -> Iterator[int]:
+    """Yield the limits on the path of one cgroup, of version 2 or 1 (cgroups(7))."""
+    if number == "0":
+        root, name = CGROUPS, "memory.max"
+    elif "memory" in controllers.split(","):
+        root, name = CGROUPS / "memory", "memory.limit_in_bytes"
+    else:
+        return
+    below = root / path.strip("/")
+    for folder in (below, *below.parents):
+        if folder.is_relative_to(root) and (file := folder / name).is_file():
+            text = file.read_text().strip()
+            if text.isdigit():
+                yield int(text)
 
 
 def inflate(packed: bytes | memoryview, budget: InflationBudget | None = None) -> bytes:

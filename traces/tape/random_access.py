@@ -9,7 +9,7 @@ from typing import overload
 
 from traces.model import Exchange
 from traces.tape import frames, table_of_contents
-from traces.tape.decoder import TapeDecoder, decode_tape_body, read_parent_seq
+from traces.tape.decoder import TapeBody, TapeDecoder, decode_tape_body, read_parent_seq
 from traces.tape.frames import BLOCK, TapeFrame
 from traces.tape.inflation import InflationBudget, inflate, read_inflated_size
 from traces.tape.payload import unpack
@@ -86,7 +86,7 @@ class SealedTape:
             f"{self.path}: its contents do not fit exchange {self.contents.seqs[number]}"
         )
 
-    def read_body(self, seq: int) -> bytes:
+    def read_body(self, seq: int) -> TapeBody:
         """Read a body that is the parent of others, after the chain of its parents."""
         return read_chained_body(
             seq,
@@ -94,10 +94,6 @@ class SealedTape:
             self._bodies,
             self._budget,
         )
-
-    def forget_bodies(self) -> None:
-        """Free the bodies that were read."""
-        self._bodies.clear()
 
     def _read_exchange_frames(self, number: int) -> Iterator[TapeFrame]:
         """Yield the frames of one exchange."""
@@ -127,9 +123,9 @@ class SealedTape:
 def read_chained_body(
     seq: int,
     find_request: Callable[[int], TapeFrame],
-    bodies: dict[int, bytes],
+    bodies: dict[int, TapeBody],
     budget: InflationBudget,
-) -> bytes:
+) -> TapeBody:
     """Read the body of a request after the chain of its parents, all kept in `bodies`.
 
     Raises ValueError if the chain has no end.
@@ -150,14 +146,14 @@ def read_chained_body(
     return bodies[seq]
 
 
-class _BodyCache(dict[int, bytes]):
+class _BodyCache(dict[int, TapeBody]):
     """The bodies read so far, by seq; missing ones are read from the sealed tape."""
 
     def __init__(self, book: SealedTape) -> None:
         super().__init__()
         self._book = book
 
-    def __missing__(self, seq: int) -> bytes:
+    def __missing__(self, seq: int) -> TapeBody:
         return self._book.read_body(seq)
 
 

@@ -15,6 +15,7 @@ from typing import BinaryIO
 
 import zstandard
 
+from traces.bodies.chained_body import measure_body, read_body
 from traces.tape import frames
 from traces.tape.frames import BLOCK, TapeFrame
 from traces.tape.inflation import RATIO, InflationBudget
@@ -177,7 +178,7 @@ def _to_unpacked_payload(frame: TapeFrame, noting: TableOfContentsBuilder | None
     value = unpack(frame.payload)
     if frame.kind == REQUEST and noting is not None and noting.ordered:
         body = noting.bodies[value["seq"]]
-        value |= {"body": body} if len(body) <= SHORT_BODY else {}
+        value |= {"body": read_body(body)} if measure_body(body) <= SHORT_BODY else {}
     return pack(value)
 
 

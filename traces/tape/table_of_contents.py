@@ -15,7 +15,7 @@ import zstandard
 from traces.lazy_dataclass import dataclass
 from traces.model import Exchange, Request
 from traces.tape import frames
-from traces.tape.decoder import TapeDecoder
+from traces.tape.decoder import TapeBody, TapeDecoder
 from traces.tape.field_types import is_count
 from traces.tape.frames import TapeFrame
 from traces.tape.inflation import InflationBudget
@@ -96,7 +96,7 @@ class TableOfContentsBuilder:
     """Decodes the frames of a tape and records their offsets in the sealed one."""
 
     def __init__(self, whole: Iterable[TapeFrame], budget: InflationBudget) -> None:
-        self.bodies: dict[int, bytes] = {}
+        self.bodies: dict[int, TapeBody] = {}
         decoder = TapeDecoder(budget, self.bodies)
         self.fits = True
         """Whether every frame decodes."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from traces.model import Exchange, Trajectory
 from traces.tape import frames
-from traces.tape.decoder import TapeDecoder
+from traces.tape.decoder import TapeBody, TapeDecoder
 from traces.tape.frames import BLOCK, TapeFrame
 from traces.tape.inflation import InflationBudget, inflate
 from traces.tape.payload import unpack
@@ -86,7 +86,6 @@ class TapeAccess:
     def read_exchange(self, seq: int) -> Exchange:
         """Read one exchange. Raises KeyError for an unknown seq, ValueError if it is damaged."""
         if self._sealed is not None:
-            self._sealed.forget_bodies()
             return self._sealed.read_exchange(self._numbers[seq])
         if seq not in self._frames:
             raise KeyError(seq)
@@ -140,14 +139,14 @@ class TapeAccess:
         return self._read_frame(self._frames[seq][0])
 
 
-class _UnsealedBodies(dict[int, bytes]):
+class _UnsealedBodies(dict[int, TapeBody]):
     """Bodies by seq; those that are not read yet are read from the frames."""
 
     def __init__(self, read_request: Callable[[int], TapeFrame]) -> None:
         super().__init__()
         self._read_request = read_request
 
-    def __missing__(self, seq: int) -> bytes:
+    def __missing__(self, seq: int) -> TapeBody:
         return read_chained_body(seq, self._read_request, self, InflationBudget(0))
 
 
