@@ -15,8 +15,8 @@ as if the agent had sent them again. If that response was never seen, or was inc
 
 import hashlib
 import json
-from collections import Counter
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from itertools import chain, count
@@ -28,8 +28,8 @@ from traces.bodies.content_encoding import read_content
 from traces.conversation.classify import ExchangeKind, classify_non_dialect_request
 from traces.conversation.join_proof import extract_answer_values, has_answer_value, has_call_values
 from traces.dialects import find_dialect, mcp, mini_swe_agent, react_text
-from traces.dialects.request_reader import number_equal_results
 from traces.dialects.requested_model import find_requested_model
+from traces.dialects.result_numbers import number_equal_results
 from traces.dialects.types import (
     ChatMessage,
     DialectLens,
@@ -41,6 +41,7 @@ from traces.dialects.types import (
 from traces.lazy_dataclass import dataclass
 from traces.lazy_pattern import compile_lazily
 from traces.model import Chunk, Exchange, Request, Response, RunEvent, find_header
+from traces.shared_sequence import SharedSequence
 
 type JoinMethod = Literal["id", "map", "window", "args", "time"]
 """How an exchange was joined to a call: the first of these that identifies exactly one.
@@ -124,6 +125,12 @@ class _LaneState:
     """Number of messages in the request before its last one."""
     turns: int = 0
     offers: bool = False
+    results: SharedSequence[ToolResult] = field(default_factory=SharedSequence)
+    """Those of its last request."""
+    called: list[str] = field(default_factory=list)
+    """The ids of calls since then."""
+    unmatched: dict[str, int] = field(default_factory=dict)
+    """Index of each of these results, by id, for which no call is known yet; in their order."""
 
 
 class ExchangeContext(NamedTuple):
@@ -134,9 +141,9 @@ class ExchangeContext(NamedTuple):
     attempt_of: int | None = None
     call: TrackedCall | None = None
     join: JoinMethod | None = None
-    messages: tuple[ChatMessage, ...] = ()
+    messages: Sequence[ChatMessage] = ()
     """The complete conversation, even if the request contains only the end of it."""
-    results: tuple[ToolResult, ...] = ()
+    results: Sequence[ToolResult] = ()
     """The results in the request itself."""
     returned: tuple[tuple[TrackedCall, ToolResult], ...] = ()
     """The calls whose result no earlier request carried, with that result."""
@@ -161,10 +168,21 @@ class ExchangeContext(NamedTuple):
 class _StoredConversation(NamedTuple):
     """A conversation that a provider stores."""
 
-    messages: tuple[ChatMessage, ...] = ()
-    results: tuple[str, ...] = ()
-    """The call ids of the results in it."""
+    messages: SharedSequence[ChatMessage] = SharedSequence()
+    results: SharedSequence[ToolResult] = SharedSequence()
     lane: int | None = None
+    leading: int = 0
+    """Number of leading messages that applied to one request only."""
+
+    def continue_with(
+        self, messages: Sequence[ChatMessage], leading: int
+    ) -> SharedSequence[ChatMessage]:
+        """Return the conversation with these messages, of which `leading` ones precede it."""
+        if self.messages[: self.leading] == messages[:leading]:
+            return self.messages.plus(messages[leading:])
+        return SharedSequence(
+            (*messages[:leading], *self.messages[self.leading :], *messages[leading:])
+        )
 
 
 MIN_SHARED_CHARS = 12
@@ -172,6 +190,8 @@ MIN_SHARED_CHARS = 12
 _OFFERED = compile_lazily(rb'"tools"\s*:\s*\[\s*\{')
 """Matches offered tools; inside a text the quotes would be escaped."""
 _NO_CONVERSATION = _StoredConversation()
+_ADDRESS_BYTES = 16
+"""Length of the address of a message."""
 _MAX_LIVE_ANSWERS = 64
 """Limits for a live run: stored responses that a request may continue, and responses that await a
 result."""
@@ -193,6 +213,9 @@ class ConversationTracker:
         self._by_prefix: dict[int, dict[str, _LaneState]] = {}
         """By number of messages so far, of which there are few, and by address."""
         self._calls: dict[tuple[int, str], TrackedCall] = {}
+        self._open = dict[tuple[int, str], TrackedCall]()
+        """Those whose result no request has carried."""
+        self._by_wire_id = defaultdict[str, list[TrackedCall]](list)
         self._equal_calls = Counter[tuple[int, str, bytes]]()
         self._nameless: list[TrackedCall] = []
         """The calls without an id on the wire."""
@@ -247,7 +270,7 @@ class ConversationTracker:
 
     def open_calls(self) -> list[TrackedCall]:
         """Return the calls whose result no model request has carried yet."""
-        return [call for call in self._calls.values() if call.is_open]
+        return list(self._open.values())
 
     def find_call(self, lane: int, call_id: str) -> TrackedCall | None:
         """Return the call with that id in a lane."""
@@ -294,7 +317,7 @@ class ConversationTracker:
         if answer is None or exchange.response is None or placed.lane is None:
             return None
         if answer.id is not None and answer.finish is not None:
-            messages = (*conversation.messages, *answer.added_messages)
+            messages = conversation.messages.plus(answer.added_messages)
             self._kept[answer.id] = conversation._replace(messages=messages)
             if self._live and len(self._kept) > _MAX_LIVE_ANSWERS:
                 del self._kept[next(iter(self._kept))]
@@ -326,11 +349,11 @@ class ConversationTracker:
         )
         stored = self._kept.get(state.previous_answer or "", _NO_CONVERSATION)
         if stored.messages:
-            messages = (
-                *messages[: state.leading_messages],
-                *stored.messages,
-                *messages[state.leading_messages :],
-            )
+            messages = stored.continue_with(messages, state.leading_messages)
+        numbered = results
+        if stored.results:
+            ids = (result.call_id for result in stored.results)
+            numbered = stored.results.plus(number_equal_results(results, ids))
         lane = self._assign_lane(messages, results, stored.lane)
         if lane.turns == 0:
             lane.offers = (
@@ -339,25 +362,16 @@ class ConversationTracker:
         missing = state.previous_answer if state.previous_answer not in self._kept else None
         new = messages[0 if missing else lane.earlier_messages :]
         self.steps += sum(message.role in STEP_ROLES for message in new)
-        returned = list[tuple[TrackedCall, ToolResult]]()
-        for result in number_equal_results(results, stored.results):
-            call = self._calls.get((lane.number, result.call_id))
-            call = call or self._find_nameless_call(lane.number, result.call_id)
-            if call is not None and call.result is None:
-                call.result = replace(result, text="") if self._live else result
-                call.result_seq = exchange.seq
-                self._settle_joins(call, result)
-                returned.append((call, result))
-        ids = (*stored.results, *[result.call_id for result in results])
+        returned = self._add_results(lane, numbered, exchange.seq)
         self._asked[exchange.seq] = _StoredConversation(
-            messages[state.leading_messages :], ids, lane.number
+            messages, numbered, lane.number, state.leading_messages
         )
         placed = ExchangeContext(
             "model",
             lane.number,
             messages=messages,
             results=results,
-            returned=tuple(returned),
+            returned=returned,
             prefix=lane.prefix,
             missing=missing,
             is_warmup=state.is_warmup,
@@ -368,6 +382,37 @@ class ConversationTracker:
         attempt = self._failed.get(_make_turn_key(placed)) if self._failed else None
         lane.turns += attempt is None and not state.is_warmup
         return placed._replace(attempt_of=attempt, turn=lane.turns, step=self.steps + 1)
+
+    def _add_results(
+        self, lane: _LaneState, results: SharedSequence[ToolResult], seq: int
+    ) -> tuple[tuple[TrackedCall, ToolResult], ...]:
+        """Give calls the results that no earlier request of the lane carried; return both.
+
+        Of the results that the last request had, only those of calls that are known since then may
+        be new.
+        """
+        shared = 0 if self._nameless else results.count_shared(lane.results)
+        while lane.unmatched and lane.unmatched[next(reversed(lane.unmatched))] >= shared:
+            lane.unmatched.popitem()
+        known_since = [lane.unmatched.pop(id) for id in lane.called if id in lane.unmatched]
+        lane.results, lane.called = results, []
+        new = [
+            *((n, results[n]) for n in sorted(known_since)),
+            *enumerate(results[shared:], shared),
+        ]
+        returned = list[tuple[TrackedCall, ToolResult]]()
+        for number, result in new:
+            call = self._calls.get((lane.number, result.call_id))
+            call = call or self._find_nameless_call(lane.number, result.call_id)
+            if call is None:
+                lane.unmatched[result.call_id] = number
+            elif call.result is None:
+                call.result = replace(result, text="") if self._live else result
+                call.result_seq = seq
+                self._open.pop((call.lane, call.id), None)
+                self._settle_joins(call, result)
+                returned.append((call, result))
+        return tuple(returned)
 
     def _settle_joins(self, call: TrackedCall, result: ToolResult) -> None:
         """Drop the exchanges of a call that its result does not prove."""
@@ -394,29 +439,27 @@ class ConversationTracker:
         return self._readings[dialect.NAME](body)
 
     def _assign_lane(
-        self, messages: tuple[ChatMessage, ...], results: tuple[ToolResult, ...], before: int | None
+        self, messages: Sequence[ChatMessage], results: Sequence[ToolResult], before: int | None
     ) -> _LaneState:
-        address = _hash_conversation(messages)
-        lane = self._find_continued_lane(messages, address) or self._find_warmup_lane(before)
+        addresses = b"".join([message.address for message in messages])
+        lane = self._find_continued_lane(addresses) or self._find_warmup_lane(before)
         lane = lane or (self._find_waiting_lane(results) if results else None)
         if lane is None:
             lane = _LaneState(len(self._lanes), self._find_parent_lane(messages))
             self._lanes.append(lane)
-        else:
-            self._by_prefix[lane.messages].pop(lane.prefix, None)
+        elif (lanes := self._by_prefix[lane.messages]).pop(lane.prefix, None) and not lanes:
+            del self._by_prefix[lane.messages]
         lane.earlier_messages, lane.messages = lane.messages, len(messages)
-        lane.prefix = address
+        lane.prefix = _hash_conversation(addresses)
         self._by_prefix.setdefault(lane.messages, {})[lane.prefix] = lane
         return lane
 
-    def _find_continued_lane(
-        self, messages: tuple[ChatMessage, ...], address: str
-    ) -> _LaneState | None:
+    def _find_continued_lane(self, addresses: bytes) -> _LaneState | None:
         """Return the lane with the longest conversation that is a prefix of this one."""
-        most, lanes = len(messages), self._by_prefix
-        for length in sorted([n for n in lanes if 0 < n <= most and lanes[n]], reverse=True):
-            prefix_address = address if length == most else _hash_conversation(messages[:length])
-            if (lane := lanes[length].get(prefix_address)) is not None:
+        most = len(addresses) // _ADDRESS_BYTES
+        for length in sorted([n for n in self._by_prefix if 0 < n <= most], reverse=True):
+            prefix_address = _hash_conversation(addresses[: length * _ADDRESS_BYTES])
+            if (lane := self._by_prefix[length].get(prefix_address)) is not None:
                 return lane
         return None
 
@@ -426,13 +469,13 @@ class ConversationTracker:
         lane = None if before is None else self._lanes[before]
         return lane if lane is not None and lane.messages == 0 else None
 
-    def _find_waiting_lane(self, results: tuple[ToolResult, ...]) -> _LaneState | None:
+    def _find_waiting_lane(self, results: Sequence[ToolResult]) -> _LaneState | None:
         """Return the only lane that waits for some of these results; None if several do."""
         result_ids = {result.call_id for result in results}
         waiting = {call.lane for call in self.open_calls() if call.id in result_ids}
         return self._lanes[waiting.pop()] if len(waiting) == 1 else None
 
-    def _find_parent_lane(self, messages: tuple[ChatMessage, ...]) -> int | None:
+    def _find_parent_lane(self, messages: Sequence[ChatMessage]) -> int | None:
         """Return the lane whose open call shares the most text with these messages; None on a
         tie."""
         if not (waiting := self.open_calls()):
@@ -469,7 +512,9 @@ class ConversationTracker:
             )
             tracked.read_only, tracked.stage = self._is_read_only(tracked), self.stage
             tracked.incomplete = call.incomplete
-            self._calls[lane.number, call.id] = tracked
+            self._calls[lane.number, call.id] = self._open[lane.number, call.id] = tracked
+            self._by_wire_id[call.id.partition("#")[0]].append(tracked)
+            lane.called.append(call.id)
             self._equal_calls[equal] += 1
             self._asked_for.append(tracked)
             if not call.id.partition("#")[0]:
@@ -528,9 +573,10 @@ class ConversationTracker:
             find_header(request.headers, "x-tool-call-id"),
             *(said.meta if said else ()),
         } - {None}
-        calls = self._calls.values() if call_ids else ()
-        if matching := [call for call in calls if call.id.partition("#")[0] in call_ids]:
+        if matching := [call for id in call_ids for call in self._by_wire_id.get(id, ())]:
             # A closed call counts only if no open one has that id, as in a late retry.
+            if len(matching) > 1:
+                matching.sort(key=self._asked_for.index)
             return max(matching, key=lambda call: call.is_open), "id"
         if said is not None and said.call is not None:
             mapped = [call for call in waiting if _is_same_call(call, said.call)]
@@ -675,10 +721,9 @@ def is_failed_attempt(exchange: Exchange) -> bool:
     return cut and not mcp.has_mcp_response(exchange)
 
 
-def _hash_conversation(messages: tuple[ChatMessage, ...]) -> str:
-    """Return the address of a conversation: equal conversations have equal addresses."""
-    addresses = b"".join([message.address for message in messages])
-    return hashlib.blake2b(addresses, digest_size=16).hexdigest() if messages else ""
+def _hash_conversation(addresses: bytes) -> str:
+    """Return the address of a conversation, given those of its messages; equal for equal ones."""
+    return hashlib.blake2b(addresses, digest_size=16).hexdigest() if addresses else ""
 
 
 def _is_same_call(call: TrackedCall, asked: ToolCall) -> bool:

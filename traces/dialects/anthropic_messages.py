@@ -28,8 +28,8 @@ from traces.dialects.request_reader import (
     RequestContext,
     RequestItem,
     RequestReader,
-    has_wire_id,
 )
+from traces.dialects.result_numbers import has_wire_id
 from traces.dialects.types import (
     ChatMessage,
     HostedCall,

@@ -12,14 +12,16 @@ text is numbered: its second result is `<name>#2`, as in the conversation.
 import json
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace as changed
 from hashlib import blake2b
+from typing import Self
 
 from traces.bodies import json_offsets
 from traces.bodies.content_encoding import read_content
 from traces.bodies.incremental_json import IncrementalListReader
 from traces.dialects import json_access, openai_chat
+from traces.dialects.conversation_fold import ConversationFold, ConversationFolds
 from traces.dialects.types import ChatMessage, ModelAnswer, ModelRequest, ToolCall, ToolResult
 from traces.lazy_dataclass import dataclass
 from traces.lazy_pattern import compile_lazily
@@ -137,6 +139,7 @@ class TextHistoryReader:
         self._reader = IncrementalListReader(
             MESSAGES_KEY, read_message, json_access.parse_json_text
         )
+        self._folds = ConversationFolds(TextHistoryFold)
 
     def __call__(self, body: bytes) -> ModelRequest:
         """Read a request body; empty if it is invalid."""
@@ -144,27 +147,40 @@ class TextHistoryReader:
             parsed = self._reader.read(body)
         except ValueError:
             return ModelRequest()
-        messages, results = list[ChatMessage](), list[ToolResult]()
-        call_counts, call = Counter[str](), None
-        for item, start, stop in zip(parsed.items, parsed.starts, parsed.stops, strict=True):
-            if item is None:
-                continue
-            is_result = call is not None and item.result is not None
-            messages.append(item.result if is_result and item.result else item.message)
-            if call is not None and item.result is not None:
-                suffix = f"#{call_counts[call]}" if call_counts[call] > 1 else ""
-                results.append(
-                    ToolResult(
-                        call_id=call + suffix,
-                        text=item.result.content,
-                        start=start,
-                        stop=stop,
-                        is_error=item.is_error,
-                    )
+        return self._folds.read(parsed)
+
+
+class TextHistoryFold(ConversationFold[TextHistoryMessage]):
+    """A user message after a call is its result."""
+
+    _call: str | None = None
+
+    def __init__(self, leading: Sequence[ChatMessage] = ()) -> None:
+        super().__init__(leading)
+        self._call_counts = Counter[str]()
+
+    def copy(self) -> Self:
+        copied = super().copy()
+        copied._call_counts = self._call_counts.copy()
+        return copied
+
+    def add_item(self, item: TextHistoryMessage, start: int, stop: int) -> None:
+        call, count = self._call, self._call_counts[self._call or ""]
+        if call is None or item.result is None:
+            self.add_message(item.message)
+        else:
+            self.add_message(item.result)
+            self.add_result(
+                ToolResult(
+                    call_id=f"{call}#{count}" if count > 1 else call,
+                    text=item.result.content,
+                    start=start,
+                    stop=stop,
+                    is_error=item.is_error,
                 )
-            call = item.call
-            call_counts[call or ""] += 1
-        return ModelRequest(messages=tuple(messages), results=tuple(results))
+            )
+        self._call = item.call
+        self._call_counts[item.call or ""] += 1
 
 
 def make_dialect_reader() -> TextHistoryReader:

@@ -14,6 +14,7 @@ from dataclasses import replace as changed
 from traces.bodies.content_encoding import read_content
 from traces.bodies.incremental_json import IncrementalListReader
 from traces.dialects import json_access, openai_chat
+from traces.dialects.conversation_fold import ConversationFold, ConversationFolds
 from traces.dialects.types import ChatMessage, ModelAnswer, ModelRequest, ToolResult
 from traces.lazy_dataclass import dataclass
 from traces.model import BodyEdit, Chunk, Headers, Request
@@ -91,6 +92,7 @@ class _SmolagentsRequestReader:
         self._reader = IncrementalListReader(
             MESSAGES_KEY, _read_smolagents_message, json_access.parse_json_text
         )
+        self._folds = ConversationFolds(_SmolagentsFold)
 
     def __call__(self, body: bytes) -> ModelRequest:
         """Read a request body; empty if it is invalid."""
@@ -98,19 +100,22 @@ class _SmolagentsRequestReader:
             parsed = self._reader.read(body)
         except ValueError:
             return ModelRequest()
-        messages, results, open_calls = list[ChatMessage](), list[ToolResult](), tuple[str, ...]()
-        for item, start, stop in zip(parsed.items, parsed.starts, parsed.stops, strict=True):
-            if item is None:
-                continue
-            if item.observed is not None and len(open_calls) == 1:
-                messages.append(changed(item.message, role="tool", content=item.observed))
-                results.append(
-                    ToolResult(call_id=open_calls[0], text=item.observed, start=start, stop=stop)
-                )
-            else:
-                messages.append(item.message)
-            open_calls = item.calls
-        return ModelRequest(messages=tuple(messages), results=tuple(results))
+        return self._folds.read(parsed)
+
+
+class _SmolagentsFold(ConversationFold[_SmolagentsMessage]):
+    """An observation is the result of the one call before it."""
+
+    _open_calls: tuple[str, ...] = ()
+
+    def add_item(self, item: _SmolagentsMessage, start: int, stop: int) -> None:
+        if item.observed is not None and len(self._open_calls) == 1:
+            self.add_message(changed(item.message, role="tool", content=item.observed))
+            (call,) = self._open_calls
+            self.add_result(ToolResult(call_id=call, text=item.observed, start=start, stop=stop))
+        else:
+            self.add_message(item.message)
+        self._open_calls = item.calls
 
 
 def make_dialect_reader() -> _SmolagentsRequestReader:

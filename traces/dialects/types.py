@@ -9,6 +9,7 @@ from typing import Protocol
 
 from traces.lazy_dataclass import dataclass
 from traces.model import BodyEdit, Chunk, Headers, Request
+from traces.shared_sequence import SharedSequence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,9 +110,9 @@ class ConversationLink:
 class ModelRequest:
     """A parsed request; empty if it is invalid."""
 
-    messages: tuple[ChatMessage, ...] = ()
+    messages: SharedSequence[ChatMessage] = field(default_factory=SharedSequence)
     """The conversation so far, oldest first."""
-    results: tuple[ToolResult, ...] = ()
+    results: SharedSequence[ToolResult] = field(default_factory=SharedSequence)
     """The tool results in it, in order, with offsets in an identity-coded body."""
     state: ConversationLink = ConversationLink()
 

@@ -2,14 +2,14 @@
 
 Such a call is named after its name and arguments. Its result is the next one with its id, else the
 next one of its name, else the next one without a name. Equal names are numbered as equal ids are
-(`number_equal_results`).
+(`ResultNumbers`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from traces.bodies.canonical_json import hash_json_value
 from traces.bodies.incremental_json import IncrementalListReader
-from traces.dialects.request_reader import number_equal_results
+from traces.dialects.conversation_fold import ConversationFold, ConversationFolds
 from traces.dialects.types import ChatMessage, ModelRequest, ToolResult
 from traces.lazy_dataclass import dataclass
 
@@ -61,6 +61,7 @@ class UnnamedCallReader:
         around: Callable[[bytes], tuple[ChatMessage, ...]],
     ) -> None:
         self._reader = IncrementalListReader(key, item, around)
+        self._folds = ConversationFolds(_CallFold)
 
     def __call__(self, body: bytes) -> ModelRequest:
         """Read a request body; empty if it is invalid."""
@@ -68,19 +69,30 @@ class UnnamedCallReader:
             parsed = self._reader.read(body)
         except ValueError:
             return ModelRequest()
-        messages, results = [*parsed.rest], list[ToolResult]()
-        waiting = list[AskedCall]()
-        for item, start in zip(parsed.items, parsed.starts, strict=True):
-            if item is None:
-                continue
-            messages.append(item.message)
-            if item.message.role != "assistant":
-                results += (_match_result(each, waiting, start) for each in item.returned)
-            elif messages[-2:-1] and messages[-2].role != "assistant":
-                waiting = list(item.calls)
-            else:
-                waiting += item.calls
-        return ModelRequest(messages=tuple(messages), results=number_equal_results(results))
+        return self._folds.read(parsed, parsed.rest)
+
+
+class _CallFold(ConversationFold[CallItem]):
+    """A result belongs to one of the calls of the last turn of the model."""
+
+    _waiting: tuple[AskedCall, ...] = ()
+
+    def __init__(self, leading: Sequence[ChatMessage] = ()) -> None:
+        super().__init__(leading)
+        self._last_role = leading[-1].role if leading else None
+
+    def add_item(self, item: CallItem, start: int, stop: int) -> None:
+        self.add_message(item.message)
+        if item.message.role != "assistant":
+            waiting = list(self._waiting)
+            for each in item.returned:
+                self.add_result(_match_result(each, waiting, start))
+            self._waiting = tuple(waiting)
+        elif self._last_role in (None, "assistant"):
+            self._waiting += item.calls
+        else:
+            self._waiting = item.calls
+        self._last_role = item.message.role
 
 
 def _match_result(returned: ReturnedResult, waiting: list[AskedCall], start: int) -> ToolResult:

@@ -1,6 +1,5 @@
 """The bound of reading is half of the memory that this process may have."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,9 +8,9 @@ from traces.tape import inflation
 
 
 @pytest.fixture(autouse=True)
-def cgroups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def cgroups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(inflation, "CGROUPS", tmp_path)
-    yield tmp_path
+    return tmp_path
 
 
 @pytest.mark.parametrize(
