@@ -27,6 +27,10 @@ class ChainedBody:
         self.size = _measure_pieces(pieces, measure_body(parent))
         """Length in bytes."""
 
+    def is_made_of(self, parent: "bytes | ChainedBody", pieces: tuple[DeltaPiece, ...]) -> bool:
+        """Whether these are its parent and its pieces."""
+        return self._parent is parent and self._pieces == pieces
+
     def read(self) -> bytes:
         """Return the bytes. They are the same object while they are among those kept."""
         pending, body = list[ChainedBody](), self

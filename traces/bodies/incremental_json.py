@@ -24,6 +24,8 @@ MAX_REMEMBERED_BYTES = 1 << 24
 _FEW = 16
 """Maximum number of remembered bodies: each is searched for new items of the next one."""
 
+_ENDS = b'}]"'
+"""The last byte of a value that ends there, whatever follows."""
 _SPACE = compile_lazily(rb"[ \t\n\r]*+")
 _BEHIND = compile_lazily(rb"[ \t\n\r]*+([,\]])[ \t\n\r]*+")
 
@@ -74,7 +76,11 @@ class _ParsedList[T]:
         """Return how many first items another body has at the same offsets."""
         if start != self.start or not self.stops:
             return 0
-        return bisect_left(self.stops, common_prefix(self.body, body))
+        common = common_prefix(self.body, body)
+        count = bisect_left(self.stops, common)
+        # A number may go on in the other body, where a string or container has ended.
+        is_last_ended = self.stops[count : count + 1] == [common] and self.texts[count][-1] in _ENDS
+        return count + is_last_ended
 
     def continue_in(self, body: bytes, count: int) -> "_ParsedList[T]":
         """Return the first items as the beginning of the list of another body.

@@ -39,6 +39,8 @@ _TICK, _TICKS = b"`", b"```"
 _FENCES = (b"```bash", b"```mswea_bash_command")
 _TOOLS = compile_lazily(rb'"tools"\s*:\s*\[\s*\{')
 """Matches a non-empty `tools` member; inside a text the quotes would be escaped."""
+_NEAR = 1 << 12
+"""Bytes at both ends of a body in which its tools are searched first: its messages may be long."""
 _RETURNED = compile_lazily(r"\s*<returncode>(-?\d+)</returncode>")
 
 
@@ -61,7 +63,7 @@ def can_read_request(request: Request) -> bool:
     if not openai_chat.can_read_request(request):
         return False
     body = read_content(request)
-    if not _has_shell_fence(body):
+    if _has_tools_near_an_end(body) or not _has_shell_fence(body):
         return False
     if offers_tools(body):
         return False
@@ -73,8 +75,17 @@ def can_read_request(request: Request) -> bool:
 
 def offers_tools(body: bytes) -> bool:
     """Whether a request body has a non-empty member `tools`."""
+    if _has_tools_near_an_end(body):
+        return True
     last = body.rfind(b'"tools"')
-    return last >= 0 and bool(_TOOLS.match(body, last) or _TOOLS.search(body, 0, last))
+    return last >= 0 and bool(_TOOLS.search(body, 0, last + _NEAR))
+
+
+def _has_tools_near_an_end(body: bytes) -> bool:
+    """Whether tools are before or after the messages, as clients write them."""
+    first = body.find(b'"tools"', 0, _NEAR)
+    last = body.rfind(b'"tools"', max(0, len(body) - _NEAR))
+    return any(at >= 0 and _TOOLS.match(body, at) for at in (first, last))
 
 
 def _has_shell_fence(body: bytes) -> bool:

@@ -33,11 +33,8 @@ class RequestPrefixCache:
         if len(body) < _OVERLAP:
             return self._search.find_spans(body)
         recent = [seen for seen in self._seen if seen.generation == self._known.generation]
-        prefix_lengths = [common_prefix(body, seen.body) for seen in recent]
-        best = max(range(len(prefix_lengths)), key=prefix_lengths.__getitem__, default=None)
-        spans = (
-            self._search.find_spans(body) if best is None else self._reuse_spans(recent[best], body)
-        )
+        best = _find_most_similar(body, recent)
+        spans = self._search.find_spans(body) if best is None else self._reuse_spans(best, body)
         self._seen = [
             *recent[-_REMEMBERED + 1 :],
             _SearchedBody(body, spans, self._known.generation),
@@ -68,6 +65,18 @@ class RequestPrefixCache:
             return []
         spans = self._search.find_spans(body[start:stop], final=stop == len(body))
         return [(begin + start, end + start, instead) for begin, end, instead in spans]
+
+
+def _find_most_similar(body: bytes, recent: list[_SearchedBody]) -> _SearchedBody | None:
+    """Return the body with the longest common prefix; the latest one that shares nearly all."""
+    most, found = -1, None
+    for seen in reversed(recent):
+        length = common_prefix(body, seen.body)
+        if length > most:
+            most, found = length, seen
+        if length * 4 >= len(body) * 3:
+            break
+    return found
 
 
 def _find_common_stretches(body: bytes, parent: bytes) -> Iterator[tuple[int, int, int]]:

@@ -153,23 +153,30 @@ def read_parent_seq(said: object) -> int | None:
 
 
 def decode_tape_body(
-    said: Any, bodies: Mapping[int, TapeBody], budget: InflationBudget
+    said: Any,
+    bodies: Mapping[int, TapeBody],
+    budget: InflationBudget,
+    known: TapeBody | None = None,
 ) -> TapeBody:
     """Decode a body, given the bodies of earlier exchanges by seq.
 
-    A body in pieces stays in pieces. Raises ValueError if it is longer than the budget allows.
+    A body in pieces stays in pieces; it is the `known` one if that is equal. Raises ValueError if
+    it is longer than the budget allows.
     """
     match said:
         case bytes():
             return said
         case {"parent": int(seq), "pieces": tuple(pieces)}:
-            body = ChainedBody(bodies[seq], pieces)
+            parent = bodies[seq]
+            if isinstance(known, ChainedBody) and known.is_made_of(parent, pieces):
+                return known
+            body = ChainedBody(parent, pieces)
             budget.check(body.size)
             return body
         case [int(seq), *_]:
-            parent = read_body(bodies[seq])
-            budget.spend(len(parent))
-            return format1.decode_format1_body(said, parent)
+            whole = read_body(bodies[seq])
+            budget.spend(len(whole))
+            return format1.decode_format1_body(said, whole)
     raise TypeError("a body is bytes, pieces or a delta")
 
 
@@ -258,7 +265,8 @@ class TapeDecoder:
         seq: int = value["seq"]
         if not _has_request_types(value):
             raise TypeError("a field of a request is of another type")
-        body = decode_tape_body(value["body"], self._bodies, self._budget)
+        known = self._bodies.get(seq)
+        body = decode_tape_body(value["body"], self._bodies, self._budget, known)
         request = Request(
             method=value["method"],
             url=value["url"],

@@ -6,12 +6,12 @@ that do not fit the tape cause an error and never a wrong response.
 """
 
 from collections.abc import Iterable, Mapping
-from hashlib import blake2b
 from itertools import accumulate
 from typing import Any
 
 import zstandard
 
+from traces.bodies.repeated_hash import RepeatedBodyHash
 from traces.lazy_dataclass import dataclass
 from traces.model import Exchange, Request
 from traces.tape import frames
@@ -24,6 +24,7 @@ from traces.tape.payload import pack, unpack
 CONTENTS = 8
 KEY_SIZE = 16
 """Bytes of a key."""
+_hash_body = RepeatedBodyHash(KEY_SIZE)
 DECODE_ERRORS = (KeyError, TypeError, ValueError, zstandard.ZstdError)
 """The errors of decoding a value that does not fit into its tape."""
 
@@ -31,9 +32,7 @@ DECODE_ERRORS = (KeyError, TypeError, ValueError, zstandard.ZstdError)
 def hash_request_parts(method: str, url: str, body: bytes) -> bytes:
     """Hash a request to its key; headers do not count."""
     head = f"{method} {url}".encode("utf-8", "surrogatepass")
-    digest = blake2b(len(head).to_bytes(8) + head, digest_size=KEY_SIZE)
-    digest.update(body)
-    return digest.digest()
+    return _hash_body(len(head).to_bytes(8) + head, body)
 
 
 def hash_request(request: Request) -> bytes:
