@@ -48,6 +48,11 @@ class BodyDelta:
         """Number of literal bytes."""
         return sum(len(piece) for piece in self.pieces if isinstance(piece, bytes))
 
+    def repeats(self, size: int) -> bool:
+        """Whether it holds nearly all of a parent of `size` bytes, and may be a parent instead."""
+        taken = sum(piece[1] - piece[0] for piece in self.pieces if not isinstance(piece, bytes))
+        return taken * 16 >= size * 15
+
 
 def common_prefix(one: bytes, two: bytes, at: int = 0, there: int = 0) -> int:
     """Length of the common prefix of `one` from `at` on and `two` from `there` on."""
@@ -177,6 +182,8 @@ class BodyDeltaEncoder:
             return body
         best = self._find_best_delta(body, {seq: text for seq, (text, _) in self._recent.items()})
         depth = 0 if best is None else self._recent[best.parent][1] + 1
+        if best is not None and best.repeats(len(self._recent[best.parent][0])):
+            del self._recent[best.parent]
         if depth >= KEY_EVERY:
             best, depth = self._find_best_delta(body, self._keys), 0
         self._recent = _add_to_latest(self._recent, seq, (body, depth), _PARENTS)

@@ -11,7 +11,7 @@ from typing import Any
 
 from traces.bodies.body_delta import DeltaPiece, restore_body
 
-RESTORED_BYTES = 1 << 25
+RESTORED_BYTES = 1 << 23
 """Total size of the restored bodies that are kept, of all tapes of a process: the next body is
 mostly a delta to one of the last."""
 

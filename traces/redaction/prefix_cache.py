@@ -35,8 +35,9 @@ class RequestPrefixCache:
         recent = [seen for seen in self._seen if seen.generation == self._known.generation]
         best = _find_most_similar(body, recent)
         spans = self._search.find_spans(body) if best is None else self._reuse_spans(best, body)
+        others = [seen for seen in recent if seen is not best or not _is_repeated(seen.body, body)]
         self._seen = [
-            *recent[-_REMEMBERED + 1 :],
+            *others[-_REMEMBERED + 1 :],
             _SearchedBody(body, spans, self._known.generation),
         ]
         return spans
@@ -77,6 +78,12 @@ def _find_most_similar(body: bytes, recent: list[_SearchedBody]) -> _SearchedBod
         if length * 4 >= len(body) * 3:
             break
     return found
+
+
+def _is_repeated(seen: bytes, body: bytes) -> bool:
+    """Whether a body begins with nearly all of another, and may stand for it from now on."""
+    nearly = len(seen) * 15 // 16
+    return body[:nearly] == seen[:nearly]
 
 
 def _find_common_stretches(body: bytes, parent: bytes) -> Iterator[tuple[int, int, int]]:
