@@ -44,7 +44,8 @@ class ChainedBody:
                 body, known = parent, _restored.get(parent)
         for body in reversed(pending):
             known = restore_body(body._pieces, known)
-            _restored.add(body, known)
+        if pending:
+            _restored.add(self, known)  # not its parents, which would drive out other tapes' bodies
         return known
 
 
