@@ -1,9 +1,10 @@
 """Secrets in lists of values: variables of a program, cookies, columns of a table."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from traces.lazy_dataclass import dataclass
 from traces.lazy_pattern import compile_lazily
+from traces.redaction.detection.openings import find_near_openings
 from traces.redaction.detection.secret_place import QUOTE, SPACE
 from traces.redaction.detection.value_forms import is_plausible_password, is_random_token
 
@@ -12,6 +13,7 @@ type Span = tuple[int, int]
 _ENVIRONMENT = rb"\"env(?:ironment|_vars|Vars)?\\{0,15}\"" + SPACE + rb"{0,4}:" + SPACE
 _ENVIRONMENT_BLOCK = compile_lazily(_ENVIRONMENT + rb"{0,4}\{([^{}]{1,16384})")
 """The variables of a program, as in the settings of MCP servers."""
+_ENVIRONMENT_START = compile_lazily(_ENVIRONMENT + rb"{0,4}\{")
 _VALUE = compile_lazily(rb"\"([\w.~+/=-]{16,4096}+)\\{0,15}\"")
 _VARIABLE_NAME = compile_lazily(
     rb"\"(?![\w-]*(?i:sha|id|hash|digest|version|commit|path|url|uri|host|ref|rev|name|dir|home)"
@@ -31,6 +33,7 @@ _CONTAINER = (
 _CONTAINER_BLOCK = compile_lazily(
     _CONTAINER + rb"{0,16}(?:\{([^{}]{1,16384})|\[([^\[\]]{1,16384}))"
 )
+_CONTAINER_START = compile_lazily(_CONTAINER + rb"{0,16}[{\[]")
 _STRING = compile_lazily(rb"\"([^\s\"'`\\]{6,4096}+)\\{0,15}\"(?!" + SPACE + rb"{0,4}:)")
 """No key of a mapping."""
 _OPEN_STRING = compile_lazily(rb"[{,:\[]" + SPACE + rb"{0,16}\\{0,15}\"([^\s\"'`\\]{0,4096}+)\Z")
@@ -42,6 +45,7 @@ _COOKIES = (
 _COOKIE_LINE = compile_lazily(
     _COOKIES + rb"((?:[\w.-]{1,64}=[^\s\"'`\\;,]{0,4096}+;? {0,2}){1,64})"
 )
+_COOKIE_START = compile_lazily(_COOKIES)
 _COOKIE = compile_lazily(rb"([\w.-]{1,64})=([^\s\"'`\\;,]{16,4096}+)")
 _OPEN_COOKIE = compile_lazily(
     _COOKIES + rb"(?:[\w.-]{1,64}=[^\s\"'`\\;,]{0,4096}+; {0,2}){0,64}[\w.-]{1,64}="
@@ -86,9 +90,12 @@ LIST_SIGNS = (
 """What the prefilter searches for each kind of list."""
 
 
-def find_variables(data: bytes) -> Iterator[Span]:
-    """Yield the values of a program's variables that look random."""
-    for block in _ENVIRONMENT_BLOCK.finditer(data):
+def find_variables(data: bytes, ends: Sequence[int] | None = None) -> Iterator[Span]:
+    """Yield the values of a program's variables that look random.
+
+    `ends` are those of the signs in the data, here and below; None if they are unknown.
+    """
+    for block in find_near_openings(_ENVIRONMENT_BLOCK, _ENVIRONMENT_START, data, ends):
         begin, stop = block.span(1)
         for match in _VALUE.finditer(data, begin, stop):
             name = data[max(begin, match.start() - _LONGEST_NAME) : match.start()]
@@ -96,26 +103,26 @@ def find_variables(data: bytes) -> Iterator[Span]:
                 yield match.span(1)
 
 
-def find_contained_values(data: bytes) -> Iterator[Span]:
+def find_contained_values(data: bytes, ends: Sequence[int] | None = None) -> Iterator[Span]:
     """Yield the values in a list or mapping that is named like secrets."""
-    for block in _CONTAINER_BLOCK.finditer(data):
+    for block in find_near_openings(_CONTAINER_BLOCK, _CONTAINER_START, data, ends):
         for match in _STRING.finditer(data, *block.span(block.lastindex or 0)):
             if is_plausible_password(match[1]):
                 yield match.span(1)
 
 
-def find_cookies(data: bytes) -> Iterator[Span]:
+def find_cookies(data: bytes, ends: Sequence[int] | None = None) -> Iterator[Span]:
     """Yield the values of cookies that look random."""
-    for line in _COOKIE_LINE.finditer(data):
+    for line in find_near_openings(_COOKIE_LINE, _COOKIE_START, data, ends):
         for match in _COOKIE.finditer(data, *line.span(1)):
             if is_random_token(match[2]):
                 yield match.span(2)
 
 
-def find_table_secrets(data: bytes) -> Iterator[Span]:
+def find_table_secrets(data: bytes, ends: Sequence[int] | None = None) -> Iterator[Span]:
     """Yield the plausible values of columns named like secrets, in CSV and Markdown."""
     done = 0
-    for name in _COLUMN.finditer(data):
+    for name in find_near_openings(_COLUMN, _COLUMN, data, ends):
         if name.start() < done or (head := _read_header(data, name.start())) is None:
             continue
         for start, row in _iter_rows(data, head):
@@ -171,7 +178,7 @@ def _find_row_secrets(row: bytes, at: int, head: _Header) -> Iterator[Span]:
             yield start + match.start(1), start + match.end(1)
 
 
-LISTS: tuple[Callable[[bytes], Iterator[Span]], ...] = (
+LISTS: tuple[Callable[[bytes, Sequence[int] | None], Iterator[Span]], ...] = (
     find_variables,
     find_contained_values,
     find_cookies,

@@ -13,14 +13,11 @@ from traces.redaction.detection.command_places import COMMAND_PLACES
 from traces.redaction.detection.file_places import FILE_PLACES
 from traces.redaction.detection.listed_values import LIST_SIGNS, LISTS, find_open_list
 from traces.redaction.detection.name_places import NAME_PLACES
-from traces.redaction.detection.secret_place import LONGEST_PLACED, SecretPlace
+from traces.redaction.detection.openings import find_near_openings
+from traces.redaction.detection.secret_place import LONGEST_PLACED
 
 LONGEST_OPEN_PLACE = LONGEST_PLACED + 320
 """Bytes at the end of a text in which a value may have begun, with the beginning of its place."""
-
-OPENING_REACH = 1024
-"""Bytes before and after the end of an opening, between which the place begins and its value does:
-more than a beginning has, unless it is escaped twenty times."""
 
 type PlacedSecretSpan = tuple[int, int, str]
 """Start, stop and class."""
@@ -65,49 +62,16 @@ def find_placed_secrets(
         if not possible >> number & 1:
             continue
         ends = None if openings is None else openings.get(1 << number, ())
-        for match in _find_place(place, data, ends):
+        pattern, start_pattern = _compile(place.pattern), _compile(place.start_pattern)
+        for match in find_near_openings(pattern, start_pattern, data, ends):
             value = match[1]
             if b"REDACTED" not in value and place.is_secret(value):
                 out.append((*match.span(1), place.kind))
     for number, find in enumerate(LISTS, len(PLACES)):
         if possible >> number & 1:
-            out += [(a, b, "n") for a, b in find(data) if b"REDACTED" not in data[a:b]]
+            ends = None if openings is None else openings.get(1 << number, ())
+            out += [(a, b, "n") for a, b in find(data, ends) if b"REDACTED" not in data[a:b]]
     return out
-
-
-def _find_place(
-    place: SecretPlace, data: bytes, ends: Sequence[int] | None
-) -> Iterator[re.Match[bytes]]:
-    """Yield what the pattern of the place matches, as `finditer` does."""
-    pattern = _compile(place.pattern)
-    if ends is None:
-        yield from pattern.finditer(data)
-        return
-    found = 0
-    for first, last in _group_ends(ends):
-        begun = _compile(place.start_pattern)
-        for start in begun.finditer(data, max(0, first - OPENING_REACH), last + OPENING_REACH):
-            if start.start() < found:
-                continue
-            if start.start() > last:
-                break
-            if match := pattern.match(data, start.start()):
-                found = match.end()
-                yield match
-
-
-def _group_ends(ends: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield the first and the last of ends so close that what is searched around them overlaps."""
-    first = last = None
-    for end in ends:
-        if first is None or last is None:
-            first = end
-        elif end - last > 2 * OPENING_REACH:
-            yield first, last
-            first = end
-        last = end
-    if first is not None and last is not None:
-        yield first, last
 
 
 def find_open_place(tail: bytes, begun: int) -> int:

@@ -20,7 +20,6 @@ from traces.redaction.detection.native_matcher import NativeMatcher
 from traces.redaction.detection.neighbour_values import SIGN
 from traces.redaction.detection.placed_values import (
     PLACE_COUNT,
-    PLACES,
     list_openings,
     list_place_signs,
 )
@@ -139,7 +138,7 @@ def _match_name_ends() -> NativeMatcher:
 
 @cache
 def _match_every_opening() -> NativeMatcher:
-    openings = tuple(enumerate(map(widen_pattern, list_openings())))[: len(PLACES)]
+    openings = enumerate(map(widen_pattern, list_openings()))
     numbered = ((1 << number, opening) for number, opening in openings)
     return NativeMatcher(numbered, kept=True, every_match=True)
 

@@ -17,12 +17,14 @@ from tests.support.tiers import examples
 from traces.model import Chunk
 from traces.redaction.detection import (
     assignments,
+    listed_values,
     native_matcher,
     patterns,
     placed_values,
     prefilter,
     secret_place,
 )
+from traces.redaction.detection.openings import OPENING_REACH
 from traces.redaction.detection.token_formats import TOKEN_FORMATS, UNPREFIXED
 from traces.redaction.redactor import Redactor
 from traces.redaction.scanner import SecretScanner
@@ -214,6 +216,33 @@ def test_near_its_openings_a_place_holds_what_it_holds_in_the_whole_text(seed: i
 
 
 @pytest.mark.parametrize("seed", range(examples(60)))
+def test_near_its_signs_a_list_holds_what_it_holds_in_the_whole_text(seed: int) -> None:
+    chance, value = random.Random(seed), b"Zq8-Kd71_xLm40-Wn"
+    lists = (
+        b'{"env": {"KEY": "%b", "PATH": "/bin"}}',
+        b'"api_tokens" : ["%b", "no"], "stringData":{"a":"%b"}',
+        b"Set-Cookie: sid=%b; theme=dark\r\nCookie: a=b; sid=%b\n",
+        b'("cookie", "sid=%b;")',
+        b"name,Password,note\nann,%b,x\nbob,%b,\n",
+        b'"| user | api_key |\\n| ann | %b |\\n"',
+        b"secret;user\r\n%b;ann\r\n",
+    )
+    parts = list[bytes]()
+    for _ in range(30):
+        text = chance.choice(lists)
+        text = text.replace(b"%b", value) if chance.random() < 0.9 else text[: len(text) // 2]
+        parts.append(text if chance.random() < 0.6 else text.replace(b'"', b'\\"'))
+        words = (b"cookie", b"a secret, and", b"password ", b"x" * 1100, b"\n", b"'env': {", b"=")
+        parts += chance.choices(words, k=chance.randrange(6))
+    data = b"".join(parts)
+    openings = prefilter.find_openings(data)
+    assert openings is not None
+    for number, find in enumerate(listed_values.LISTS, len(placed_values.PLACES)):
+        assert [*find(data, openings.get(1 << number, ()))] == [*find(data, None)]
+        assert [*find(data, None)] or seed
+
+
+@pytest.mark.parametrize("seed", range(examples(60)))
 def test_the_ends_of_names_are_those_that_a_search_byte_by_byte_finds(seed: int) -> None:
     chance = random.Random(seed)
     data = mix_places(chance) + b"".join(
@@ -229,7 +258,9 @@ def test_the_ends_of_names_are_those_that_a_search_byte_by_byte_finds(seed: int)
 def test_a_beginning_is_shorter_than_what_is_searched_before_its_end() -> None:
     for place in placed_values.PLACES:
         bounded = place.beginning.replace(b"(?:25)*", b"(?:25){0,20}")
-        assert sre_parser.parse(bounded).getwidth()[1] < placed_values.OPENING_REACH
+        assert sre_parser.parse(bounded).getwidth()[1] < OPENING_REACH
+    for each in (listed_values._ENVIRONMENT_START, listed_values._COOKIE_START):
+        assert sre_parser.parse(each.pattern).getwidth()[1] < OPENING_REACH
 
 
 FORM = b'--b\r\nContent-Disposition: form-data; name="user-%b"\r\n\r\nnothing\r\n--b--'
