@@ -1,7 +1,7 @@
 """An immutable sequence that shares its beginning with those it was made from."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Self, overload
 
 MAX_DEPTH = 64
@@ -81,8 +81,7 @@ class SharedSequence[T](Sequence[T]):
                 parts.append(islice(node._own, begin - node._kept, end - node._kept))
             if node._kept <= start:
                 break
-        for part in reversed(parts):
-            yield from part
+        return chain.from_iterable(reversed(parts))
 
     @overload
     def __getitem__(self, place: int) -> T: ...

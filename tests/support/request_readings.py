@@ -6,12 +6,12 @@ from traces.model import BodyEdit
 
 def read_messages(lens: DialectLens, body: bytes) -> tuple[ChatMessage, ...]:
     """Return the conversation in a request."""
-    return lens.make_dialect_reader()(body).messages
+    return tuple(lens.make_dialect_reader()(body).messages)
 
 
 def read_tool_results(lens: DialectLens, body: bytes) -> tuple[ToolResult, ...]:
     """Return the tool results in a request, in order."""
-    return lens.make_dialect_reader()(body).results
+    return tuple(lens.make_dialect_reader()(body).results)
 
 
 def replace_call_results(

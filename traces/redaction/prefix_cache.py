@@ -33,11 +33,12 @@ class RequestPrefixCache:
         if len(body) < _OVERLAP:
             return self._search.find_spans(body)
         recent = [seen for seen in self._seen if seen.generation == self._known.generation]
-        best = _find_most_similar(body, recent)
+        best, shared = _find_most_similar(body, recent)
         spans = self._search.find_spans(body) if best is None else self._reuse_spans(best, body)
-        others = [seen for seen in recent if seen is not best or not _is_repeated(seen.body, body)]
+        if best is not None and shared * 16 >= len(best.body) * 15:
+            recent.remove(best)  # this body stands for it from now on
         self._seen = [
-            *others[-_REMEMBERED + 1 :],
+            *recent[-_REMEMBERED + 1 :],
             _SearchedBody(body, spans, self._known.generation),
         ]
         return spans
@@ -68,22 +69,19 @@ class RequestPrefixCache:
         return [(begin + start, end + start, instead) for begin, end, instead in spans]
 
 
-def _find_most_similar(body: bytes, recent: list[_SearchedBody]) -> _SearchedBody | None:
-    """Return the body with the longest common prefix; the latest one that shares nearly all."""
-    most, found = -1, None
+def _find_most_similar(
+    body: bytes, recent: list[_SearchedBody]
+) -> tuple[_SearchedBody | None, int]:
+    """Return the body with the longest common prefix, or the latest that shares most, with its
+    length."""
+    most, found = 0, None
     for seen in reversed(recent):
         length = common_prefix(body, seen.body)
-        if length > most:
+        if found is None or length > most:
             most, found = length, seen
         if length * 4 >= len(body) * 3:
             break
-    return found
-
-
-def _is_repeated(seen: bytes, body: bytes) -> bool:
-    """Whether a body begins with nearly all of another, and may stand for it from now on."""
-    nearly = len(seen) * 15 // 16
-    return body[:nearly] == seen[:nearly]
+    return found, most
 
 
 def _find_common_stretches(body: bytes, parent: bytes) -> Iterator[tuple[int, int, int]]:
