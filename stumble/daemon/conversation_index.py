@@ -9,12 +9,13 @@ a single one.
 """
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import field
 
 from traces.conversation.join_proof import count_call_values
 from traces.dialects import find_dialect
-from traces.dialects.types import ChatMessage, DialectLens, ModelAnswer, ModelRequest
+from traces.dialects.types import DialectLens, ModelAnswer, ModelRequest
 from traces.lazy_dataclass import dataclass
 from traces.model import Exchange, Request, find_header
 
@@ -45,25 +46,26 @@ class ReadRequest:
 
     lens: DialectLens | None
     parsed: ModelRequest
-    hashes: Sequence[bytes] = ()
-    """Hash of the first n messages, for n from 0."""
+    addresses: bytes = b""
+    """Those of its messages, joined."""
 
+    @property
+    def length(self) -> int:
+        """Number of messages."""
+        return len(self.parsed.messages)
 
-def read_model_request(request: Request, body: bytes) -> ReadRequest:
-    """Parse a request and hash each prefix of its messages."""
-    lens = find_dialect(request)
-    if lens is None:
-        return ReadRequest(None, ModelRequest())
-    parsed = lens.make_dialect_reader()(body)
-    return ReadRequest(lens, parsed, tuple(_hash_prefixes(parsed.messages)))
-
-
-def _hash_prefixes(messages: Iterable[ChatMessage]) -> Iterable[bytes]:
-    running = hashlib.blake2b(digest_size=16)
-    yield running.digest()
-    for message in messages:
-        running.update(message.address)
-        yield running.digest()
+    def hash_prefixes(self, lengths: Iterable[int]) -> list[tuple[int, bytes]]:
+        """Return the hash of the first n messages for each n up to all, the longest first."""
+        running, at = hashlib.blake2b(digest_size=16), 0
+        hashes = list[tuple[int, bytes]]()
+        for length in sorted(lengths):
+            stop = length * len(self.addresses) // max(1, self.length)
+            if length > self.length:
+                break
+            running.update(self.addresses[at:stop])
+            hashes.append((length, running.digest()))
+            at = stop
+        return hashes[::-1]
 
 
 class ConversationIndex:
@@ -72,6 +74,20 @@ class ConversationIndex:
     def __init__(self) -> None:
         self._states: dict[ConversationState, None] = {}
         self._by_prefix: dict[bytes, dict[ConversationState, None]] = {}
+        self._lengths = Counter[int]()
+        """How many conversations have so many messages."""
+        self._readers: dict[str, Callable[[bytes], ModelRequest]] = {}
+        """The reader of each dialect, which remembers the last few bodies."""
+
+    def read(self, request: Request, body: bytes) -> ReadRequest:
+        """Parse a request; of a body that repeats another one, what is new."""
+        lens = find_dialect(request)
+        if lens is None:
+            return ReadRequest(None, ModelRequest())
+        if lens.NAME not in self._readers:
+            self._readers[lens.NAME] = lens.make_dialect_reader()
+        parsed = self._readers[lens.NAME](body)
+        return ReadRequest(lens, parsed, b"".join([each.address for each in parsed.messages]))
 
     def add(self) -> ConversationState:
         """Begin a conversation."""
@@ -89,10 +105,9 @@ class ConversationIndex:
         before = read.parsed.state.previous_answer
         if before is not None:
             return next((s for s in self._states if s.answer_id == before), None)
-        total = len(read.hashes) - 1
-        for length in range(total, 0, -1):
-            found = self._by_prefix.get(read.hashes[length], {})
-            if length == total:
+        for length, prefix in read.hash_prefixes(n for n in self._lengths if n):
+            found = self._by_prefix.get(prefix, {})
+            if length == read.length:
                 again = [s for s in found if not s.in_flight and not s.answered]
                 if again:
                     return _prefer(again, connection)
@@ -122,12 +137,13 @@ class ConversationIndex:
     def note_request(self, state: ConversationState, read: ReadRequest, connection: int) -> None:
         """Note a model request: its messages are the prefix of the next one."""
         self._unlink(state)
-        state.prefix, state.length = read.hashes[-1], len(read.hashes) - 1
+        ((state.length, state.prefix),) = read.hash_prefixes([read.length])
         state.answered, state.connection = False, connection
         state.in_flight += 1
-        for result in read.parsed.results:
+        for result in read.parsed.results if state.calls else ():
             state.calls.pop(result.call_id, None)
         self._by_prefix.setdefault(state.prefix, {})[state] = None
+        self._lengths[state.length] += 1
 
     def note_answer(
         self, state: ConversationState, answer: ModelAnswer | None, *, failed: bool
@@ -143,10 +159,14 @@ class ConversationIndex:
 
     def _unlink(self, state: ConversationState) -> None:
         found = self._by_prefix.get(state.prefix)
-        if found is not None:
-            found.pop(state, None)
-            if not found:
-                del self._by_prefix[state.prefix]
+        if found is None or state not in found:
+            return
+        del found[state]
+        if not found:
+            del self._by_prefix[state.prefix]
+        self._lengths[state.length] -= 1
+        if not self._lengths[state.length]:
+            del self._lengths[state.length]
 
 
 def _choose_continued(

@@ -18,7 +18,6 @@ from stumble.daemon.conversation_index import (
     ConversationState,
     ReadRequest,
     read_answer,
-    read_model_request,
 )
 from stumble.daemon.conversation_tape import (
     ConversationTape,
@@ -167,7 +166,7 @@ class ConversationRouter:
                 return ("alone", exchange.seq), None, None
             return (("client", exchange.connection) if state is None else state), state, None
         read = self._read(exchange, kind)
-        if read is None or read.lens is None or len(read.hashes) < 2:
+        if read is None or read.lens is None or not read.length:
             return ("client", exchange.connection), None, read
         state = self._index.find_for_model(read, exchange.connection) or self._index.add()
         return state, state, read
@@ -176,7 +175,7 @@ class ConversationRouter:
         if kind != "model":
             return None
         request = exchange.request
-        return read_model_request(request, read_content(request))
+        return self._index.read(request, read_content(request))
 
     def _end(self, route: _Route, exchange: Exchange, write: WriteExchange) -> None:
         tape = route.tape

@@ -8,11 +8,11 @@ import pytest
 
 from scenarios.toml_reader import ScenarioError
 from stumble.daemon.conversation_index import ConversationIndex, ConversationState, ReadRequest
-from stumble.daemon.conversation_index import read_model_request as read
 from stumble.daemon.rules import ConversationFacts, DaemonRules, read_rules, should_keep
 from traces.dialects.types import ModelAnswer, ToolCall
 from traces.model import Request
 
+READER = ConversationIndex()
 USER = {"role": "user", "content": "Pay the invoice"}
 
 
@@ -20,7 +20,7 @@ def chat(messages: Sequence[object]) -> ReadRequest:
     body = json.dumps({"model": "m", "messages": messages}).encode()
     headers = (("content-type", "application/json"),)
     url = "https://api.openai.com/v1/chat/completions"
-    return read(Request(method="POST", url=url, headers=headers, body=body), body)
+    return READER.read(Request(method="POST", url=url, headers=headers, body=body), body)
 
 
 def asks(id: str, account: str) -> ModelAnswer:
@@ -138,3 +138,25 @@ def test_sampling_keeps_its_share_and_always_what_it_has_to() -> None:
     ):
         assert should_keep(rules, dropped, facts)
     assert not should_keep(rules, dropped, ConversationFacts(longest=4.9, tools={"read"}))
+
+
+def test_what_is_read_and_kept_of_long_conversations_is_what_is_new() -> None:
+    index, states = ConversationIndex(), list[ConversationState]()
+    histories = [[{"role": "user", "content": f"task {n} " + "x" * 9000}] for n in range(5)]
+    for step in range(30):
+        for n, history in enumerate(histories):
+            history.append({"role": "user", "content": f"part {step}"})
+            body = json.dumps({"model": "m", "messages": history}).encode()
+            url = "https://api.openai.com/v1/chat/completions"
+            read = index.read(Request(method="POST", url=url, body=body), body)
+            found = index.find_for_model(read, n)
+            assert (found is None) == (step == 0)
+            states += [index.add()] if found is None else []
+            assert found in (None, states[n])
+            index.note_request(states[n], read, n)
+            index.note_answer(states[n], ModelAnswer(message="go on", finish="stop"), failed=False)
+    for state in states:
+        index.remove(state)
+    assert not index._states
+    assert not index._by_prefix
+    assert not index._lengths
