@@ -25,6 +25,7 @@ from urllib.parse import urlsplit
 
 from traces.bodies.canonical_json import canonicalize_json
 from traces.bodies.content_encoding import read_content
+from traces.conversation.addresses import ConversationAddresses
 from traces.conversation.classify import ExchangeKind, classify_non_dialect_request
 from traces.conversation.join_proof import extract_answer_values, has_answer_value, has_call_values
 from traces.dialects import find_dialect, mcp, mini_swe_agent, react_text
@@ -190,8 +191,6 @@ MIN_SHARED_CHARS = 12
 _OFFERED = compile_lazily(rb'"tools"\s*:\s*\[\s*\{')
 """Matches offered tools; inside a text the quotes would be escaped."""
 _NO_CONVERSATION = _StoredConversation()
-_ADDRESS_BYTES = 16
-"""Length of the address of a message."""
 _MAX_LIVE_ANSWERS = 64
 """Limits for a live run: stored responses that a request may continue, and responses that await a
 result."""
@@ -210,6 +209,7 @@ class ConversationTracker:
         self._readings: dict[str, Callable[[bytes], ModelRequest]] = {}
         """The request reader of each dialect; readers cache earlier bodies."""
         self._lanes: list[_LaneState] = []
+        self._addresses = ConversationAddresses()
         self._by_prefix: dict[int, dict[str, _LaneState]] = {}
         """By number of messages so far, of which there are few, and by address."""
         self._calls: dict[tuple[int, str], TrackedCall] = {}
@@ -439,10 +439,13 @@ class ConversationTracker:
         return self._readings[dialect.NAME](body)
 
     def _assign_lane(
-        self, messages: Sequence[ChatMessage], results: Sequence[ToolResult], before: int | None
+        self,
+        messages: SharedSequence[ChatMessage],
+        results: Sequence[ToolResult],
+        before: int | None,
     ) -> _LaneState:
-        addresses = b"".join([message.address for message in messages])
-        lane = self._find_continued_lane(addresses) or self._find_warmup_lane(before)
+        self._addresses.read(messages)
+        lane = self._find_continued_lane(len(messages)) or self._find_warmup_lane(before)
         lane = lane or (self._find_waiting_lane(results) if results else None)
         if lane is None:
             lane = _LaneState(len(self._lanes), self._find_parent_lane(messages))
@@ -450,15 +453,14 @@ class ConversationTracker:
         elif (lanes := self._by_prefix[lane.messages]).pop(lane.prefix, None) and not lanes:
             del self._by_prefix[lane.messages]
         lane.earlier_messages, lane.messages = lane.messages, len(messages)
-        lane.prefix = _hash_conversation(addresses)
+        lane.prefix = self._addresses.hash_first(lane.messages)
         self._by_prefix.setdefault(lane.messages, {})[lane.prefix] = lane
         return lane
 
-    def _find_continued_lane(self, addresses: bytes) -> _LaneState | None:
-        """Return the lane with the longest conversation that is a prefix of this one."""
-        most = len(addresses) // _ADDRESS_BYTES
+    def _find_continued_lane(self, most: int) -> _LaneState | None:
+        """Return the lane with the longest conversation that is a prefix of the one just read."""
         for length in sorted([n for n in self._by_prefix if 0 < n <= most], reverse=True):
-            prefix_address = _hash_conversation(addresses[: length * _ADDRESS_BYTES])
+            prefix_address = self._addresses.hash_first(length)
             if (lane := self._by_prefix[length].get(prefix_address)) is not None:
                 return lane
         return None
@@ -719,11 +721,6 @@ def is_failed_attempt(exchange: Exchange) -> bool:
         return True
     cut = exchange.error is not None or (answer.ended is None and exchange.transport == "http")
     return cut and not mcp.has_mcp_response(exchange)
-
-
-def _hash_conversation(addresses: bytes) -> str:
-    """Return the address of a conversation, given those of its messages; equal for equal ones."""
-    return hashlib.blake2b(addresses, digest_size=16).hexdigest() if addresses else ""
 
 
 def _is_same_call(call: TrackedCall, asked: ToolCall) -> bool:

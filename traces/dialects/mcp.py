@@ -30,6 +30,7 @@ from traces.bodies import json_offsets
 from traces.bodies.canonical_json import dump_canonical_json, parse_exact_json
 from traces.bodies.content_encoding import decode_content, read_content
 from traces.bodies.generated_values import GENERATED_VALUE, is_call_id_name, is_run_scoped_name
+from traces.bodies.repeated_search import RepeatedSearch
 from traces.bodies.sse import find_sse_event_ends
 from traces.bodies.streaming_encoding import decode_complete_content
 from traces.dialects import json_access
@@ -118,10 +119,13 @@ def read_client_message(request: Request) -> McpClientMessage | None:
     return None
 
 
+_find_version_key = RepeatedSearch(b'"jsonrpc"')
+
+
 @IdentityCache
 def mentions_json_rpc(request: Request) -> bool:
     """Whether a body may be JSON-RPC: few bodies have to be parsed for that."""
-    return b'"jsonrpc"' in (read_content(request) or request.body)
+    return _find_version_key(read_content(request) or request.body) >= 0
 
 
 @IdentityCache

@@ -20,6 +20,7 @@ from typing import Self
 from traces.bodies import json_offsets
 from traces.bodies.content_encoding import read_content
 from traces.bodies.incremental_json import IncrementalListReader
+from traces.bodies.repeated_search import RepeatedSearch
 from traces.dialects import json_access, openai_chat
 from traces.dialects.conversation_fold import ConversationFold, ConversationFolds
 from traces.dialects.types import ChatMessage, ModelAnswer, ModelRequest, ToolCall, ToolResult
@@ -34,9 +35,9 @@ TOOL = "bash"
 
 _OWN = compile_lazily(r"```mswea_bash_command[^\S\n]*\n(.*?)\n```", re.DOTALL)
 _PLAIN = compile_lazily(r"```bash[^\S\n]*\n(.*?)\n```", re.DOTALL)
-_TICK, _TICKS = b"`", b"```"
+_TICK = b"`"
 """A single byte is searched with memchr, and most requests have few of them."""
-_FENCES = (b"```bash", b"```mswea_bash_command")
+_FIND_FENCES = (RepeatedSearch(b"```bash"), RepeatedSearch(b"```mswea_bash_command"))
 _TOOLS = compile_lazily(rb'"tools"\s*:\s*\[\s*\{')
 """Matches a non-empty `tools` member; inside a text the quotes would be escaped."""
 _NEAR = 1 << 12
@@ -90,9 +91,7 @@ def _has_tools_near_an_end(body: bytes) -> bool:
 
 def _has_shell_fence(body: bytes) -> bool:
     """Whether a fence is in the body; each search is native, as a body may be all ticks."""
-    at = body.find(_TICK)
-    at = body.find(_TICKS, at) if at >= 0 else at
-    return at >= 0 and any(body.find(each, at) >= 0 for each in _FENCES)
+    return body.find(_TICK) >= 0 and any(find(body) >= 0 for find in _FIND_FENCES)
 
 
 def _has_text_commands(body: bytes) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import replace as changed
 
 from traces.bodies.content_encoding import read_content
 from traces.bodies.incremental_json import IncrementalListReader
+from traces.bodies.repeated_search import RepeatedSearch
 from traces.dialects import json_access, openai_chat
 from traces.dialects.conversation_fold import ConversationFold, ConversationFolds
 from traces.dialects.types import ChatMessage, ModelAnswer, ModelRequest, ToolResult
@@ -23,7 +24,8 @@ NAME = "observed_history"
 MESSAGES_KEY = "messages"
 
 CALLING, OBSERVED = "Calling tools:\n", "Observation:\n"
-_CALLING, _OBSERVED = rb"Calling tools:\n[", rb"Observation:\n"
+_find_calling = RepeatedSearch(rb"Calling tools:\n[")
+_find_observed = RepeatedSearch(rb"Observation:\n")
 
 
 def can_read_request(request: Request) -> bool:
@@ -31,7 +33,7 @@ def can_read_request(request: Request) -> bool:
     if not openai_chat.can_read_request(request):
         return False
     body = read_content(request)
-    return body.find(_CALLING) >= 0 and body.find(_OBSERVED) >= 0
+    return _find_calling(body) >= 0 and _find_observed(body) >= 0
 
 
 def read_model_name(body: bytes) -> str | None:
