@@ -1,7 +1,6 @@
 """Rows of the tapes of a store, written in batches; a tape that cannot be read loses no other."""
 
-from collections.abc import Iterable, Mapping
-from itertools import batched
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import duckdb
@@ -15,13 +14,13 @@ from traces.store.trace_store import TraceStore
 from traces.tape import Tape, read_tape
 from traces.tape.reader import pause_garbage_collection
 
-TAPES_PER_BATCH = 64
-"""Most tapes in memory at once."""
+TAPES_PER_BATCH, BATCH_BYTES = 64, 1 << 20
+"""Most tapes in memory at once, and bytes of their files after which no other is read."""
 
 
 def write_tapes(store: TraceStore, paths: Iterable[Path], refused: dict[Path, str]) -> None:
     """Write the rows of these tapes; put those that fail into `refused`, each with the reason."""
-    for some in batched(paths, TAPES_PER_BATCH, strict=False):
+    for some in _batch_paths(paths):
         tapes = dict[Path, Tape]()
         for path in some:
             try:
@@ -31,6 +30,18 @@ def write_tapes(store: TraceStore, paths: Iterable[Path], refused: dict[Path, st
         with pause_garbage_collection():
             tables = _build_readable_tables(tapes, store, refused)
         store.write_all(tables)
+
+
+def _batch_paths(paths: Iterable[Path]) -> Iterator[list[Path]]:
+    batch, size = list[Path](), 0
+    for path in paths:
+        batch.append(path)
+        size += path.stat().st_size if path.is_file() else 0
+        if len(batch) == TAPES_PER_BATCH or size >= BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
 def write_run_rows(store: TraceStore, ids: Iterable[str]) -> None:

@@ -24,6 +24,7 @@ BENCHES = (
     "proxy",
     "redaction",
     "memory",
+    "long_runs",
     "tape",
     "tee",
     "performer",
