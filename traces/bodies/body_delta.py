@@ -31,6 +31,8 @@ _REACH = 8192
 _FAR = (64, 1024, 8192, 65536)
 _MOST = 256
 _FAIR = 4096
+_COMPARED = 1 << 18
+"""Bytes of a body whose texts are looked for in others."""
 
 type DeltaPiece = bytes | tuple[int, int]
 """Literal bytes, or (start, stop) in the parent."""
@@ -168,37 +170,43 @@ class BodyDeltaEncoder:
     """Encodes each body as a delta to one of the last few bodies or the last few keys.
 
     Any body may be the parent of any other, so lanes do not matter. The latest one is usually the
-    best; if it is not, a few samples of the body decide which one is.
+    best; if it is not, the texts that both have decide which one is.
     """
 
     def __init__(self) -> None:
         self._recent: dict[int, tuple[bytes, int]] = {}
         """seq to body and its distance from its key."""
         self._keys: dict[int, bytes] = {}
+        self._texts: dict[int, frozenset[int]] = {}
+        """Hashes of the texts in some of these bodies, found once they are needed."""
 
     def encode(self, seq: int, body: bytes) -> BodyDelta | bytes:
         """Return the smallest cheap delta for a body, or the body itself if no parent helps."""
         if len(body) <= _SMALL or len(body) > _LARGE:
             return body
-        best = self._find_best_delta(body, {seq: text for seq, (text, _) in self._recent.items()})
+        best = self._find_best_delta(
+            seq, body, {each: text for each, (text, _) in self._recent.items()}
+        )
         depth = 0 if best is None else self._recent[best.parent][1] + 1
         if best is not None and best.repeats(len(self._recent[best.parent][0])):
             del self._recent[best.parent]
         if depth >= KEY_EVERY:
-            best, depth = self._find_best_delta(body, self._keys), 0
+            best, depth = self._find_best_delta(seq, body, self._keys), 0
         self._recent = _add_to_latest(self._recent, seq, (body, depth), _PARENTS)
         if depth == 0:
             self._keys = _add_to_latest(self._keys, seq, body, _KEYS)
         return body if best is None else best
 
-    def _find_best_delta(self, body: bytes, parents: Mapping[int, bytes]) -> BodyDelta | None:
+    def _find_best_delta(
+        self, seq: int, body: bytes, parents: Mapping[int, bytes]
+    ) -> BodyDelta | None:
         """Return the delta to the latest parent or, if that is large, to the most similar one."""
         if not parents:
             return None
         latest = max(parents)
         best = make_body_delta(body, parents[latest], latest)
         if best.own_size > max(_FAIR, len(body) // 20):
-            alike = max(parents, key=lambda seq: (_count_shared_samples(body, parents[seq]), seq))
+            alike = self._find_alike(seq, body, parents)
             if alike != latest:
                 best = min(
                     best,
@@ -207,11 +215,22 @@ class BodyDeltaEncoder:
                 )
         return best if best.own_size < len(body) // 2 else None
 
+    def _find_alike(self, seq: int, body: bytes, parents: Mapping[int, bytes]) -> int:
+        """Return the parent that has most texts of a body; of several the latest."""
+        known = {seq, *self._recent, *self._keys}
+        self._texts = {each: texts for each, texts in self._texts.items() if each in known}
+        for each, parent in (*parents.items(), (seq, body)):
+            if each not in self._texts:
+                self._texts[each] = _hash_texts(parent)
+        own = self._texts[seq]
+        return max(parents, key=lambda each: (len(own & self._texts[each]), each))
 
-def _count_shared_samples(body: bytes, parent: bytes) -> int:
-    """Count the samples of a body that occur in the parent."""
-    places = range(len(body) // 8, len(body), len(body) // 4)
-    return sum(body[place : place + _PROBE] in parent for place in places)
+
+def _hash_texts(body: bytes) -> frozenset[int]:
+    """Hash the longer texts in the first part of a body, between quotes, as in JSON, or lines."""
+    part = body[:_COMPARED]
+    texts = part.split(b'"' if b'"' in part[:_PROBE] else b"\n")
+    return frozenset([hash(text) for text in texts if len(text) >= _PROBE])
 
 
 def _add_to_latest[T](old: dict[int, T], seq: int, value: T, most: int) -> dict[int, T]:

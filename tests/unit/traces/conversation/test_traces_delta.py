@@ -1,5 +1,7 @@
 """A body is said by way of another one and comes back byte for byte."""
 
+from hashlib import sha256
+
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -28,3 +30,17 @@ def test_a_conversation_that_grows_before_its_tools_costs_only_what_is_new() -> 
     assert isinstance(said, BodyDelta)
     assert said.own_size <= len(b'{"content":"new"},')
     assert restore_body(said.pieces, parent) == body
+
+
+def test_a_body_is_a_delta_to_the_one_that_is_most_like_it() -> None:
+    encoder, lanes = BodyDeltaEncoder(), list[list[bytes]]()
+    for lane in range(6):
+        texts = (sha256(b"%d %d" % (lane, number)).hexdigest() for number in range(100))
+        lanes.append([b'{"content":"%b"}' % text.encode() for text in texts])
+        encoder.encode(lane, b"[%b]" % b",".join(lanes[lane]))
+    for lane in (2, 5, 0, 3):
+        items = [b'{"content":"a reminder before all others"}', *lanes[lane], b'{"content":"new"}']
+        said = encoder.encode(10 + lane, b"[%b]" % b",".join(items))
+        assert isinstance(said, BodyDelta)
+        assert said.parent == lane
+        assert said.own_size < 200
