@@ -79,6 +79,7 @@ SPOILT = b'{"messages": [1, {"a": 2}], "messages": 5}'
 @example([TWICE, SPOILT, TWICE, SPOILT], 40)
 @example([b'{"messages": [7, 12]}', b'{"messages": [7, 123]}', b'{"messages": [7, 1]}'], 40)
 @example([b'{"messages": [{}]}', b'{"messages": [{} {}]}', b'{"messages": [{},]}'], 40)
+@example([b'{"messages":[{}]        }', b'{"messages":[{},1,', b'{"messages":[{}]        }'], 40)
 @example([b'{"messages":[{}]}', b'{"messages": [{}]}', b'{"messages" :[{}] }'], 40)
 @example([b'[{"messages":[{}]}]', b'"messages"', b"", b'{"messages":[', b'{"messages":[]'], 40)
 def test_what_is_said_does_not_depend_on_what_was_read_before(bodies: list[bytes], m: int) -> None:
