@@ -100,8 +100,9 @@ most 200 characters; a file with another id is not a tape. A zstd frame with a c
 1 MB and above 2048 times its own size is damage, and so is each value that makes the tape take
 more memory than the larger of 256 MB and the smaller of 4096 times its own size and half of the
 memory of the machine or cgroup. A body in pieces takes that of its pieces, since it is restored
-only while it is read; one longer than half of what is left is damage. In the search for frames
-after damage, do not check more than 16 times the bytes of the tape.
+only while it is read; one longer than half of what is left is damage, and so is one with which
+all such bodies are longer than 256 MB and 20,480 times the tape, since they take time. In the
+search for frames after damage, do not check more than 16 times the bytes of the tape.
 
 **Versions.** A new key or kind does not change the format number. A new meaning does, and the old
 form stays readable: tapes of every format always open.

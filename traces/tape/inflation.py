@@ -19,6 +19,9 @@ SMALL = 1 << 20
 """Output bytes that any zstd frame may have."""
 TAPE_RATIO = 4096
 """Maximum bytes of memory per byte of a tape."""
+RESTORED_RATIO = 20_480
+"""Maximum bytes of restored bodies, one after the other, per byte of a tape: they take time. A chat
+of 10,000 steps has fewer."""
 SMALL_TAPE = 1 << 28
 """Bytes of memory that any tape may take."""
 
@@ -31,16 +34,26 @@ _ZSTD = zstandard.ZstdDecompressor()
 class InflationBudget:
     """The bytes of memory that reading a tape of `size` bytes may still take."""
 
-    __slots__ = ("left", "spent")
+    __slots__ = ("left", "restored", "restored_left", "spent")
 
     def __init__(self, size: int) -> None:
         self.left = max(SMALL_TAPE, min(TAPE_RATIO * size, _get_half_of_memory()))
-        self.spent = 0
+        self.spent = self.restored = 0
+        self.restored_left = max(SMALL_TAPE, RESTORED_RATIO * size)
 
     def check(self, size: int) -> None:
-        """Raise ValueError unless a body of `size` bytes fits, beside the one it is made of."""
-        if 2 * size > self.left:
+        """Charge the time to restore a body of `size` bytes; ValueError if it takes too much.
+
+        It also has to fit into memory, beside the one it is made of.
+        """
+        if 2 * size > self.left or size > self.restored_left:
             raise ValueError("more comes out of the tape than its size allows")
+        self.restored_left -= size
+        self.restored += size
+
+    def has_room(self, other: "InflationBudget", size: int) -> bool:
+        """Whether what another budget was charged fits here, and `size` bytes more."""
+        return self.left >= other.spent + size and self.restored_left >= other.restored
 
     def spend(self, size: int) -> None:
         """Charge `size` bytes; ValueError, without a charge, if fewer are left."""

@@ -83,7 +83,7 @@ def seal_tape(path: Path) -> bool:
                 )
                 file.flush()
                 os.fsync(file.fileno())
-            if InflationBudget(new.stat().st_size).left < budget.spent + 2 * size:
+            if not InflationBudget(new.stat().st_size).has_room(budget, 2 * size):
                 return False
             _check_sealed_tape(tape_frames, noting, new)
             shutil.copystat(path, new)

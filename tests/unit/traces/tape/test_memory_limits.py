@@ -31,6 +31,19 @@ def test_a_limit_of_the_cgroup_or_above_it_counts(
     assert list(inflation._find_limits(*group)) == [512 << 20]
 
 
+def test_restored_bodies_take_no_memory_but_a_bounded_time() -> None:
+    budget, room = inflation.InflationBudget(1 << 20), inflation.InflationBudget(1 << 20)
+    for _ in range(20_480):
+        assert room.has_room(budget, 0)
+        budget.check(1 << 20)
+    assert budget.spent == 0
+    with pytest.raises(ValueError, match="more comes out"):
+        budget.check(1)
+    assert not inflation.InflationBudget((1 << 20) - 1).has_room(budget, 0)
+    with pytest.raises(ValueError, match="more comes out"):
+        room.check(room.left // 2 + 1)
+
+
 @pytest.mark.parametrize("text", ["max", "", "-1"])
 def test_a_cgroup_without_a_limit_has_none(text: str, cgroups: Path) -> None:
     (cgroups / "memory.max").write_text(text)
