@@ -65,9 +65,8 @@ class InflationBudget:
 
 @cache
 def _get_half_of_memory() -> int:
-    return (
-        min(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), *_read_cgroup_limits()) // 2
-    )
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return min((memory, *_read_cgroup_limits())) // 2
 
 
 def _read_cgroup_limits() -> tuple[int, ...]:

@@ -49,3 +49,13 @@ def test_a_cgroup_without_a_limit_has_none(text: str, cgroups: Path) -> None:
     (cgroups / "memory.max").write_text(text)
     assert not list(inflation._find_limits("0", "", "/"))
     assert not list(inflation._find_limits("3", "cpuset", "/"))
+
+
+def test_half_of_the_memory_counts_where_no_cgroup_has_a_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    half = inflation._get_half_of_memory.__wrapped__
+    physical = half()
+    assert physical > 1 << 26
+    monkeypatch.setattr(inflation, "_read_cgroup_limits", lambda: (512 << 20, 1 << 60))
+    assert half() == 256 << 20
