@@ -15,18 +15,19 @@ if TYPE_CHECKING:
 @click.command(
     epilog="List ids with: stumble sql injections_listing, or stumble sql silent.",
 )
-@click.argument("injection")
+@click.argument("injection", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def why(injection: str, as_json: bool) -> None:
+def why(injection: str | None, as_json: bool) -> None:
     """Show the evidence for the verdict on one injection: the change, where it was consumed,
     signs that the agent noticed, where the wrong value went, the clean twins, the files that the
     run changed in its copy of the workspace, and the verdict.
     The tapes are judged again, with the judge of this version.
 
     INJECTION is an id or a unique prefix of one, or a pack of a run that has one: its tapes are
-    added to the store.
+    added to the store. Default: the latest injection of the store.
 
     \b
+    stumble why
     stumble why 20261121T101500-3f2a
     stumble why refund.stumble
     """
@@ -37,7 +38,7 @@ def why(injection: str, as_json: bool) -> None:
     from stumble.verdicts.explain import VerdictExplanation, explanation_to_json
     from stumble.verdicts.file_changes import read_run_files
 
-    if is_pack(path := Path(injection)):
+    if injection is not None and is_pack(path := Path(injection)):
         injection = _unpack_injection(path)
     store = open_indexed_store()
     id, trajectory = _find_injection(store, injection)
@@ -67,8 +68,8 @@ def _unpack_injection(pack: Path) -> str:
     return injections[0].id
 
 
-def _find_injection(store: "TraceStore", wanted: str) -> tuple[str, str]:
-    """Return the ids of an injection, given by id or unique prefix, and of its run.
+def _find_injection(store: "TraceStore", wanted: str | None) -> tuple[str, str]:
+    """Return the ids of an injection, given by id or unique prefix (None: the latest), and its run.
 
     Raises UsageError if no injection or several match.
     """
@@ -77,6 +78,10 @@ def _find_injection(store: "TraceStore", wanted: str) -> tuple[str, str]:
             "select injection_id, trajectory_id from injections where repeat_of is null order by 1"
         ).fetchall()
     ids: dict[str, str] = dict(rows)
+    if not ids:
+        raise UsageError("the store has no injections; stumble fork makes some")
+    if wanted is None:
+        return list(ids.items())[-1]
     if wanted in ids:
         return wanted, ids[wanted]
     matches = [id for id in ids if id.startswith(wanted)]
@@ -86,8 +91,6 @@ def _find_injection(store: "TraceStore", wanted: str) -> tuple[str, str]:
         some = ", ".join(matches[:5])
         more = f" and {len(matches) - 5} more" if len(matches) > 5 else ""
         raise UsageError(f"{wanted!r} is a prefix of {len(matches)} injections: {some}{more}")
-    if not ids:
-        raise UsageError("the store has no injections; stumble fork makes some")
     # If no id is similar, the latest one serves as an example.
     similar = get_close_matches(wanted, ids, n=1, cutoff=0.4)
     example = f"did you mean {similar[0]}?" if similar else f"one is {next(reversed(ids))}"

@@ -39,6 +39,7 @@ def test_the_chain_of_evidence_stands_on_one_screen(store: TraceStore) -> None:
         "  consumed  yes: the corrupted value reached the model, request 2",
         "            the agent took 2 steps with it",
         "  noticed   no",
+        "            noticed with a probability of 0.05",
         "  taint     step 3, issue_refund: 1259.4 (exact)",
         "            1 wrong writes",
         "  claim     delivered (by form)",
@@ -92,3 +93,9 @@ def test_a_store_without_injections_says_how_to_make_some(tmp_path: Path) -> Non
     said = why(TraceStore(tmp_path / "empty"), "x")
     assert said.returncode == 2
     assert "the store has no injections; stumble fork makes some" in said.stderr
+
+
+def test_the_latest_injection_needs_no_name(store: TraceStore, tmp_path: Path) -> None:
+    assert why(store).stdout == why(store, "lied-2").stdout
+    empty = TraceStore(tmp_path / "empty")
+    assert "no injections" in why(empty).stderr
