@@ -55,7 +55,7 @@ def test_a_campaign_of_few_recordings_decides_nothing_and_says_so(bench: Bench) 
     assert "<testsuites>" in (bench.folder / "stumble-gate.xml").read_text()
     [run] = json.loads((bench.folder / "stumble-gate.sarif").read_text())["runs"]
     assert {each["kind"] for each in run["results"]} == {"open"}
-    assert set(job.used) == {"actions/upload-artifact@v4"}
+    assert [name.partition("@")[0] for name in job.used] == ["actions/upload-artifact"]
 
 
 def test_a_pull_request_without_secrets_injects_nothing_and_is_not_green(bench: Bench) -> None:

@@ -34,6 +34,10 @@ def read_statements() -> list[str]:
     return re.findall(r"^/\* \d\..*?;$", text, re.MULTILINE | re.DOTALL)
 
 
+USED_ACTION = re.compile(r"uses: (?!OWNER/)([\w./-]+)@(.*)")
+PINNED = re.compile(r"[0-9a-f]{40} # v\d+\.\d+\.\d+")
+
+
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[tuple[Path, dict[str, str]]]:
     """A copy of the example agent, and the environment of a user who serves the practice world."""
@@ -142,6 +146,15 @@ def test_the_workflow_and_the_pages_name_real_commands() -> None:
     commands = list(list_commands((EXAMPLES / "README.md").read_text()))
     assert commands
     assert [unknown for each in commands for unknown in find_unknown(*each)] == []
+
+
+def test_actions_of_others_are_pinned_by_commit() -> None:
+    root = EXAMPLES.parent
+    files = [root / "action.yml", *root.glob(".github/workflows/*.yml")]
+    files += [*EXAMPLES.glob("ci/*.yml"), *EXAMPLES.glob("**/.github/workflows/*.yml")]
+    used = [(f.name, *u) for f in files for u in USED_ACTION.findall(f.read_text("utf-8"))]
+    assert len(used) > 10
+    assert [each for each in used if not PINNED.fullmatch(each[2])] == []
 
 
 def test_init_writes_a_scenario_that_runs(served: tuple[Path, dict[str, str]]) -> None:
