@@ -7,6 +7,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+import zstandard
 
 from tests.support.practice_shop import Shop, shop
 from tests.support.secret_shapes import TOKENS, generated
@@ -59,10 +60,23 @@ def write_har(path: Path) -> None:
     path.write_text(json.dumps({"log": {"version": "1.2", "entries": [entry]}}))
 
 
+def write_packed_session(path: Path) -> None:
+    """Write a session of a coding agent that has seen the secrets, in UTF-16 and packed."""
+    words = f"export DB_PASSWORD={PASSWORD} # {TOKEN}"
+    answer = {"role": "assistant", "content": [{"type": "text", "text": words}], "model": "m"}
+    lines = (
+        {"sessionId": "s", "uuid": "1", "type": "user", "message": {"content": words}},
+        {"sessionId": "s", "uuid": "2", "type": "assistant", "message": answer},
+    )
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    path.write_bytes(zstandard.compress(text.encode("utf-16")))
+
+
 def test_scan_finds_nothing_after_any_kind_of_run(place: Shop, tmp_path: Path) -> None:
     text = AGENT.replace("{TOKEN}", TOKEN).replace("{PASSWORD}", PASSWORD)
     (place.folder / "agent.py").write_text(text)
     write_har(tmp_path / "a.har")
+    write_packed_session(tmp_path / "a.zst")
     agent, hosts = ("--", sys.executable, "agent.py", "--password", PASSWORD), place.host_options()
     fault = ("--fault", "digit", "--where", "tool=get_order", *hosts)
     campaign = ("--fault", "digit", "--name", "c", *place.world())
@@ -74,6 +88,7 @@ def test_scan_finds_nothing_after_any_kind_of_run(place: Shop, tmp_path: Path) -
         ("fork", "../b.tape", *fault, *place.world(), "--json"),
         ("campaign", "--traces", "../b.tape", "--jobs", "1", *campaign, *hosts),
         ("import", str(tmp_path / "a.har")),
+        ("import", str(tmp_path / "a.zst")),
         ("show", "../a.tape"),
         ("report", "-o", "report.html"),
         ("sql", "select * from steps"),
