@@ -1,44 +1,29 @@
 """Forks, campaigns, scenarios and shrink reach servers whose CA the user alone trusts."""
 
-import os
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tests.e2e.inject.test_forks_of_changing_worlds import ClinicRuns
 from tests.support.servers.changing_clinic import serve_clinic
 from tests.support.servers.raw_servers import server_ca, server_tls
-from tests.support.warm_stumble import CommandResult, run_stumble
 
 pytestmark = pytest.mark.gate
-AGENT = Path(__file__).parents[2] / "support" / "agents" / "clinic_agent.py"
 CONFIRM = ("--where", "tool=confirm", "--when", "nth=2")
 FAULT = ("--fault", "http_status:code=503")
 
 
 @dataclass(frozen=True, slots=True)
-class PrivateClinic:
+class PrivateClinic(ClinicRuns):
     """A clinic over TLS, and a folder with a recording of its agent."""
-
-    url: str
-    folder: Path
-
-    def stumble(self, *arguments: str) -> CommandResult:
-        home = self.folder / "home"
-        home.mkdir(exist_ok=True)
-        env = os.environ | {"HOME": str(home), "STUMBLE_STORE": str(self.folder / ".stumble")}
-        return run_stumble(arguments, cwd=self.folder, env=env, timeout=200)
-
-    @property
-    def agent(self) -> tuple[str, ...]:
-        return sys.executable, str(AGENT), self.url
 
     @property
     def world(self) -> tuple[str, ...]:
-        own = f"env SSL_CERT_FILE={server_ca()} {' '.join(self.agent)}"
-        return "--reset", f"{own} reset", "--verify", f"{own} verify"
+        own = f"env SSL_CERT_FILE={server_ca()}"
+        reset, verify = (f"{own} {' '.join(self.agent(word))}" for word in ("reset", "verify"))
+        return "--reset", reset, "--verify", verify
 
 
 @pytest.fixture
@@ -47,7 +32,7 @@ def clinic(tmp_path: Path) -> Iterator[PrivateClinic]:
         clinic = PrivateClinic(url, tmp_path)
         trust = ("--upstream-ca", str(server_ca()))
         recorded = clinic.stumble(
-            "record", "--times", "1", "-o", "a.tape", *trust, "--", *clinic.agent
+            "record", "--times", "1", "-o", "a.tape", *trust, "--", *clinic.agent()
         )
         assert recorded.code == 0, recorded.err
         yield clinic
@@ -92,7 +77,7 @@ def test_a_scenario_file_trusts_what_the_user_trusts(clinic: PrivateClinic) -> N
         'where = { tool = "confirm" }\n',
         encoding="utf-8",
     )
-    words = ("run", "s.toml", "--tape", "a.tape", "--command", " ".join(clinic.agent))
+    words = ("run", "s.toml", "--tape", "a.tape", "--command", " ".join(clinic.agent()))
     trust = ("--upstream-ca", str(server_ca()))
     judged = clinic.stumble(*words, *clinic.world, *trust, "--json")
     assert judged.json["diverged"] == [], judged.err
