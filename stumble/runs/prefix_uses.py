@@ -1,5 +1,6 @@
 """Where a recording uses the values of its answers, by the tokens that taint analysis compares."""
 
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import cached_property
@@ -18,7 +19,7 @@ from traces.tape import Tape
 from traces.value_names import compile_values, rename_url
 
 _EPOCH = compile_lazily(r"1[5-9]\d{8}(?:\d{3}|\d{6}|\d{9})?(?:\.\d+)?")
-_MINUTES = compile_lazily(r"(?<![\d:+-])\d{1,2}[:h](\d\d)(?!\d)")
+_TIME_OF_DAY = compile_lazily(r"(?<![\d:+-])(\d{1,2})[:h](\d\d)(?!\d)")
 """A time of day, but not an offset from UTC, nor the seconds."""
 
 
@@ -37,7 +38,7 @@ class RecordedUses:
         self._earlier_tokens: dict[int, frozenset[str]] = {}
 
     def is_used(self, seq: int, change: AnswerChange) -> bool:
-        """Return whether a later text has the recorded value: as it is, or as a day or minute."""
+        """Return whether a later text has the recorded value: as it is, or as a time of day."""
         was, later = change.was, tuple(self._iter_later_texts(seq))
         if change.kind == "id" or is_id_name(change.name):
             return self._is_named_later(seq, was, later)
@@ -59,18 +60,21 @@ class RecordedUses:
         return any(_has_numbered_id(x.request, value) for x in self._iter_later_calls(seq))
 
     def _is_minute_used(self, seq: int, was: str, later: tuple[_TimedText, ...]) -> bool:
-        """Return whether a later text has a time of day of the same minute, in any time zone.
+        """Return whether a later text has this time of day, as a person tells it.
 
         One that an earlier message or another answer gave is none of this value.
         """
         if _EPOCH.fullmatch(was):
             was = datetime.fromtimestamp(int(was[:10]), UTC).isoformat()
-        minutes = {each[1] for each in _MINUTES.finditer(was)}
+        clocks, zone = tuple(_iter_times_of_day(was)), time.localtime().tm_gmtoff // 3600
         earlier = "\n".join(self._iter_earlier_texts(seq))
         return any(
-            time[1] in minutes and time[0] not in earlier and not self._gave(seq, each.at, time[0])
+            any(is_same_time_of_day(clock, told, zone) for clock in clocks)
+            and found[0] not in earlier
+            and not self._gave(seq, each.at, found[0])
             for each in later
-            for time in _MINUTES.finditer(each.text)
+            for found in _TIME_OF_DAY.finditer(each.text)
+            for told in _iter_times_of_day(found[0])
         )
 
     def _gave(self, seq: int, at: float, text: str) -> bool:
@@ -119,6 +123,22 @@ class RecordedUses:
     @cached_property
     def _starts(self) -> dict[int, float]:
         return {each.seq: each.started for each in self._recording.exchanges}
+
+
+def is_same_time_of_day(clock: tuple[int, int], told: tuple[int, int], zone: int) -> bool:
+    """Return whether a text may have its hour and minute from a clock.
+
+    People plan in round minutes, and a clock shows one of them by chance in a fifth of all
+    recordings. Those count if the hour is the clock's too, or its hour in the time zone of this
+    machine, in hours from UTC; of any other minute the hour may be that of any zone.
+    """
+    if clock[1] != told[1]:
+        return False
+    return bool(told[1] % 5) or (told[0] - clock[0]) % 12 in {0, zone % 12}
+
+
+def _iter_times_of_day(text: str) -> Iterator[tuple[int, int]]:
+    return ((int(each[1]), int(each[2])) for each in _TIME_OF_DAY.finditer(text))
 
 
 def _has_numbered_id(request: Request, value: str) -> bool:

@@ -58,7 +58,7 @@ class Clinic:
     def _make_meta(self) -> dict[str, Any]:
         match self.kind:
             case "times":
-                return {"meta": {"served_at": _read_clock()}}
+                return {"meta": {"served_at": _read_clock(13, random.choice((0, 30)))}}
             case "requests":
                 return {"meta": {"request": str(uuid.uuid4()), "trace": uuid.uuid4().hex[:8]}}
             case "durations":
@@ -68,8 +68,12 @@ class Clinic:
         return {}
 
 
-def _read_clock() -> str:
-    return datetime.now(UTC).isoformat()
+def _read_clock(hour: int | None = None, minute: int | None = None) -> str:
+    """Return the time; of other parts of it those given: 13:00 and 13:30 are no time it books."""
+    now = datetime.now(UTC)
+    return now.replace(
+        hour=now.hour if hour is None else hour, minute=now.minute if minute is None else minute
+    ).isoformat()
 
 
 def _choose_step(kind: ClinicKind, results: list[Any]) -> tuple[str, dict[str, Any]] | str:
