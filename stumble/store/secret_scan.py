@@ -82,7 +82,7 @@ def _scan_table(path: Path, scanner: SecretFileScanner) -> Iterator[LocatedFindi
 
 def _scan_tape(path: Path, data: bytes, known: tuple[str, ...]) -> Iterator[LocatedFinding]:
     redactor, scanner = Redactor(known), SecretFileScanner(known)
-    tape = read_tape(path)
+    tape = read_tape(path, data)
     for word, redacted in zip(
         tape.trajectory.command, redactor.redact_command(tape.trajectory.command), strict=True
     ):

@@ -6,6 +6,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+import zstandard
 from click.testing import CliRunner, Result
 
 from stumble.cli.app import cli
@@ -50,6 +51,17 @@ def test_a_recording_without_redaction_is_told_place_by_place(tmp_path: Path) ->
     for where in ("command", "address", "header Authorization", "request body", "answer body"):
         assert where in places
     assert not [each for each in (TOKEN, PASSWORD, KEY) if each in done.output]
+
+
+def test_a_packed_recording_is_told_as_the_file_it_was(tmp_path: Path) -> None:
+    path, packed = tmp_path / "a.tape", tmp_path / "blob"
+    record(path, redact=False)
+    packed.write_bytes(zstandard.compress(path.read_bytes()))
+    plain, done = (
+        json.loads(scanned(tmp_path, str(each), "--json").stdout)[0]["secrets"]
+        for each in (path, packed)
+    )
+    assert done == plain
 
 
 def test_a_redacted_recording_is_clean(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ is replaced, never changed.
     index/<relation>/<segment>.parquet      loose: written by any process, at any time
     index/bundles/<name>/<relation>.parquet loose too: the segments of one batch together
     index/packs/<n>/<relation>/*.parquet    packed: generation n of merged segments
-    store.duckdb -> index/views-<stamp>.duckdb
+    store.duckdb -> index/views-<generation>-<stamp>.duckdb
 
 The views of generation n read the loose files and the packs of generation n. Packing writes
 generation n+1 aside, renames it into place, removes generation n and then the loose files that were
@@ -188,7 +188,8 @@ class TraceStore(StoreDirectory):
         ends."""
         with self._lock(fcntl.LOCK_SH):
             views = self._views_path()
-            if ready := views.exists() and self._is_link_current(views):
+            # The link may lead to the views of another version of DuckDB that reads this store.
+            if ready := views.exists() and (self.root / "store.duckdb").exists():
                 yield views
         if not ready:
             with self._lock(fcntl.LOCK_EX):
@@ -346,17 +347,16 @@ class TraceStore(StoreDirectory):
         with _replace_atomically(self.root / "store.duckdb") as link:
             link.symlink_to(f"index/{views.name}")
         for path in self.index.glob("views-*"):
-            if path.name != views.name:
+            if not path.name.startswith(self._views_prefix()):
                 path.unlink()
         return views
 
-    def _is_link_current(self, views: Path) -> bool:
-        link = self.root / "store.duckdb"
-        return link.is_symlink() and link.readlink().name == views.name
+    def _views_prefix(self) -> str:
+        return f"views-{self._newest_generation()}-"
 
     def _views_path(self) -> Path:
         stamp = hashlib.sha256(f"{compute_definitions_hash()}\n{self._relation_views()}".encode())
-        return self.index / f"views-{stamp.hexdigest()[:16]}.duckdb"
+        return self.index / f"{self._views_prefix()}{stamp.hexdigest()[:16]}.duckdb"
 
     def _relation_views(self) -> str:
         # Loose files are listed before packs, and removed after packs: see _remove_superseded.

@@ -62,14 +62,14 @@ class Tape:
         return sum({damage.offset: damage.length for damage in self.damage}.values())
 
 
-def read_tape(path: Path) -> Tape:
-    """Read the tape at `path`, as far as possible.
+def read_tape(path: Path, data: bytes | None = None) -> Tape:
+    """Read the tape at `path`, or these bytes of it, as far as possible.
 
     Raises ValueError if it is not a tape, is of a newer format, or lost its first frame.
     """
     try:
         with pause_garbage_collection():
-            return _decode_tape(path, _read_tape_bytes(path))
+            return _decode_tape(path, _read_tape_bytes(path) if data is None else data)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 
