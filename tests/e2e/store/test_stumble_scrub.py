@@ -146,6 +146,7 @@ def test_a_tape_that_holds_no_secret_says_the_same_as_before(tmp_path: Path) -> 
     assert read_tape(tmp_path / "a.scrubbed.tape").exchanges == read_tape(path).exchanges
 
 
+@pytest.mark.keeps_secrets
 def test_what_was_recorded_as_it_came_replays_and_so_does_what_was_scrubbed(
     tmp_path: Path,
 ) -> None:
