@@ -16,6 +16,7 @@ from pathlib import Path
 
 from stumble.campaigns.shards import CampaignShard
 from stumble.errors import UsageError
+from stumble.store.campaign_names import get_plan_experiment
 from stumble.user_data.paths import new_experiment_id
 from traces.lazy_dataclass import dataclass
 from traces.store.trace_store import TraceStore
@@ -186,9 +187,7 @@ class CampaignFolder:
     @property
     def experiment(self) -> str | None:
         """The experiment id that its runs of all sessions share."""
-        plan = _read_plan_file(self.plan) or {}
-        experiment = plan.get("experiment")
-        return experiment if isinstance(experiment, str) else None
+        return get_plan_experiment(_read_plan_file(self.plan))
 
     @classmethod
     def load_plan(cls, store: TraceStore, name: str) -> tuple[dict[str, object], Path] | None:

@@ -18,6 +18,7 @@ from faults.judging.judge import (
 )
 from faults.judging.post_injection import find_answer_turn
 from stumble.llm.prices import compute_token_cost
+from stumble.store.campaign_names import CampaignNames
 from traces.model import (
     JUDGE_VERSION,
     Condition,
@@ -51,6 +52,9 @@ def build_tables_by_run(tapes: Iterable[Tape], store: TraceStore) -> dict[str, T
     for id, rows in earlier.items():
         if "outcomes" in tables[id]:
             tables[id]["outcomes"] = pa.concat_tables([tables[id]["outcomes"], rows])
+    names = CampaignNames(store.root)
+    for id, each in runs.items():
+        tables[id]["trajectories"] = names.rename(tables[id]["trajectories"], each.tape.trajectory)
     return tables
 
 

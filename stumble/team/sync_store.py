@@ -9,6 +9,7 @@ An object is written once, and whole. So a push that was cut off goes on, and of
 adds what the other lacks. Pulling checks each content against its name.
 """
 
+import json
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,11 @@ from pathlib import Path
 
 from scenarios.workspace.blobs import BlobStore, write_atomic_file
 from stumble.packs.packed_snapshots import import_snapshot
+from stumble.store.campaign_names import (
+    get_plan_experiment,
+    name_campaign,
+    read_plan_experiment,
+)
 from stumble.store.secret_scan import scan_files
 from stumble.team.object_store import ObjectStore
 from traces.store.store_dir import StoreDirectory
@@ -167,10 +173,15 @@ def _pull_snapshot(remote: ObjectStore, name: str, target: BlobStore, aside: Pat
 
 
 def _pull_plans(store: StoreDirectory, remote: ObjectStore) -> None:
-    """Write the plan of each campaign that the store does not know."""
+    """Write the plan of each campaign that the store does not know, under its name there."""
     for key in sorted(remote.list_sizes("campaigns/")):
         _, name, _ = key.split("/", 2)
-        plan = store.root / "campaigns" / name / "plan.json"
-        if not plan.exists() and name not in ("", ".", ".."):
-            plan.parent.mkdir(parents=True, exist_ok=True)
-            write_atomic_file(plan, b"".join(remote.read_pieces(key)))
+        if name in ("", ".", ".."):
+            continue
+        plan = b"".join(remote.read_pieces(key))
+        experiment = get_plan_experiment(json.loads(plan))
+        shown = name_campaign(name, experiment, read_plan_experiment(store.root, name))
+        path = store.root / "campaigns" / shown / "plan.json"
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomic_file(path, plan)
