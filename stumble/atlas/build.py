@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from stumble.atlas.recipe import Recipe, SourceRefused
-from stumble.atlas.rows import to_tables
+from stumble.atlas.recipe import Recipe, SourceRefused, find_differences
+from stumble.atlas.rows import sum_runs, to_tables
 from stumble.atlas.source_files import read_source_files
 from stumble.atlas.sources import SOURCES, Source
 from traces.did_you_mean import suggest_nearest_name
@@ -65,7 +65,10 @@ def find_clone(recipe: Recipe, folder: Path) -> Path:
 def build_source(source: Source, clone: Path, atlas: Path) -> BuiltSource:
     """Read a source and replace its rows. Raises SourceRefused, and writes nothing then."""
     recipe = source.RECIPE
-    tables = to_tables(source.read_runs(read_source_files(recipe, clone)), recipe.name)
+    found = tuple(source.read_runs(read_source_files(recipe, clone)))
+    if differences := tuple(find_differences(recipe, sum_runs(found))):
+        raise SourceRefused(f"{recipe.name}: {'; '.join(differences)}")
+    tables = to_tables(found, recipe.name)
     for relation, table in zip(RELATIONS, tables, strict=True):
         _replace_parquet(atlas / relation / f"{recipe.name}.parquet", table)
     runs, calls = tables

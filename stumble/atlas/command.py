@@ -42,19 +42,18 @@ def atlas() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print the recipes as JSON.")
 def sources(as_json: bool) -> None:
     """List the sources: repository, commit, licence, content, and how to clone each."""
-    from dataclasses import asdict
-
     from stumble.atlas.sources import SOURCES
 
     recipes = [source.RECIPE for source in SOURCES]
     if as_json:
-        click.echo(json.dumps([asdict(recipe) for recipe in recipes], indent=2))
+        click.echo(json.dumps([recipe.to_dict() for recipe in recipes], indent=2))
         return
     for recipe in recipes:
         licence = recipe.licence or "no licence stated: derived rows only"
         click.echo(f"{recipe.name}: {recipe.describes}")
         click.echo(f"  {recipe.repository} @{recipe.commit[:8]}, {licence}")
         click.echo(f"  {recipe.derived}")
+        click.echo(f"  left out: {recipe.left_out}")
         click.echo(f"  {recipe.clone_command}")
 
 

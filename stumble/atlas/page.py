@@ -263,7 +263,7 @@ def build_atlas_page(
         ),
         sections=(
             _build_conclusion_section(connection),
-            _build_published_section(connection),
+            _build_published_section(connection, built),
             *sections,
             _build_source_section(connection, built),
         ),
@@ -378,7 +378,9 @@ def _build_conclusion_section(connection: "duckdb.DuckDBPyConnection") -> Report
     )
 
 
-def _build_published_section(connection: "duckdb.DuckDBPyConnection") -> ReportSection:
+def _build_published_section(
+    connection: "duckdb.DuckDBPyConnection", built: Sequence[str]
+) -> ReportSection:
     rows = [_compare_published(connection, number) for number in PUBLISHED]
     return ReportSection(
         name="published",
@@ -390,6 +392,16 @@ def _build_published_section(connection: "duckdb.DuckDBPyConnection") -> ReportS
                 columns=("number", "published", "by", "recomputed", "question", "why they differ"),
                 rows=tuple(row for row in rows if row is not None),
                 folded=False,
+            ),
+            ReportTable(
+                caption="Totals that a source states; a build whose rows differ is refused",
+                columns=("source", "agent", "model", "runs", "passed"),
+                rows=tuple(
+                    (recipe.name, agent, model, str(total.runs), str(total.passed))
+                    for recipe in (source.RECIPE for source in SOURCES)
+                    if recipe.name in built
+                    for (agent, model), total in recipe.totals.items()
+                ),
             ),
         ),
     )

@@ -1,6 +1,9 @@
 """Recipe of a source: which files of which commit are read, and under which licence."""
 
 import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import NamedTuple
 
 from traces.lazy_dataclass import dataclass
 
@@ -9,6 +12,17 @@ _LICENCE_NAME = re.compile(r"(licen[sc]e|copying)(\.\w+)?", re.IGNORECASE)
 
 class SourceRefused(ValueError):
     """A source is missing, or is not what its recipe describes."""
+
+
+class RunTotal(NamedTuple):
+    """Runs of an agent with a model, and how many of them passed."""
+
+    runs: int
+    passed: int
+
+
+type RunTotals = Mapping[tuple[str | None, str | None], RunTotal]
+"""Totals by agent and model, by its name in an atlas."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,10 +44,20 @@ class Recipe:
     licence_sha256: str | None = None
     describes: str  # one line for people
     derived: str  # how passed, steps and is_error were decided
+    totals: RunTotals  # as the source itself counts; without agents that it does not count
+    left_out: str = "nothing"  # of the same results in the repository, and why
 
     def selects(self, path: str) -> bool:
         """Whether a file is read."""
         return re.fullmatch(self.paths, path) is not None
+
+    def to_dict(self) -> dict[str, object]:
+        """Return it as plain data, with a list of totals."""
+        totals = [
+            {"agent": agent, "model": model, "runs": total.runs, "passed": total.passed}
+            for (agent, model), total in self.totals.items()
+        ]
+        return asdict(self) | {"totals": totals}
 
     @property
     def clone_command(self) -> str:
@@ -43,6 +67,17 @@ class Recipe:
             f"git clone https://github.com/{self.repository} && "
             f"git -C {folder} checkout {self.commit}"
         )
+
+
+def find_differences(recipe: Recipe, found: RunTotals) -> Iterator[str]:
+    """Yield each total of a source that its rows do not have."""
+    for (agent, model), total in recipe.totals.items():
+        rows = found.get((agent, model), RunTotal(0, 0))
+        if rows != total:
+            yield (
+                f"{agent} with {model}: the source has {total.runs} runs, {total.passed} passed; "
+                f"its files give {rows.runs}, {rows.passed}"
+            )
 
 
 def is_licence_path(path: str) -> bool:

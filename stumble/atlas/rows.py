@@ -4,6 +4,7 @@ NULL means unknown. `passed` is the source's own grade; how each source decides 
 as an error, stands in its recipe.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 
 from stumble.atlas.error_class import classify_error
 from stumble.atlas.model_names import normalise_model_name
+from stumble.atlas.recipe import RunTotal, RunTotals
 from traces.lazy_dataclass import dataclass
 
 _TEXT, _INT, _REAL, _BOOL = pa.string(), pa.int64(), pa.float64(), pa.bool_()
@@ -103,15 +105,26 @@ def to_call_rows(run: PublishedRun) -> Iterator[Mapping[str, object]]:
         }
 
 
+def sum_runs(runs: Sequence[PublishedRun]) -> RunTotals:
+    """Count runs and passed ones by agent and model."""
+    named = [(run, (run.agent, normalise_model_name(run.model))) for run in runs]
+    counted = Counter(key for _, key in named)
+    passed = Counter(key for run, key in named if run.passed)
+    return {key: RunTotal(count, passed[key]) for key, count in counted.items()}
+
+
 def to_tables(runs: Iterable[PublishedRun], source: str) -> tuple[pa.Table, pa.Table]:
-    """Return the tables of runs and of calls. Raises ValueError if a run comes twice."""
+    """Return the tables of runs and of calls. Raises ValueError if a run comes twice: with its id,
+    or as a trial of the same task by the same agent and model.
+    """
     run_rows: list[Mapping[str, object]] = []
     call_rows: list[Mapping[str, object]] = []
-    seen: set[str] = set()
+    seen: set[object] = set()
     for run in runs:
-        if run.run_id in seen:
+        names = {run.run_id, (run.agent, run.model, run.suite, run.task, run.trial or run.run_id)}
+        if not seen.isdisjoint(names):
             raise ValueError(f"{source}: run {run.run_id} comes twice")
-        seen.add(run.run_id)
+        seen |= names
         run_rows.append(to_run_row(run, source))
         call_rows += to_call_rows(run)
     return (

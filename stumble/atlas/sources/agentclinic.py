@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from stumble.atlas.recipe import Recipe
+from stumble.atlas.recipe import Recipe, RunTotal
 from stumble.atlas.rows import PublishedRun
 from stumble.atlas.source_files import SourceFile
 
@@ -22,6 +22,15 @@ RECIPE = Recipe(
     describes="AgentClinic (MedQA), 7 models, 25 cases each",
     derived="passed: the judged diagnosis, null if the infrastructure failed; steps: questions of "
     "the model; a refusal to diagnose is abstain; there are no tool calls",
+    totals={
+        ("whissle", "claude-haiku-4-5"): RunTotal(25, 21),
+        ("whissle", "claude-sonnet-5"): RunTotal(25, 22),
+        ("whissle", "claude-opus-5"): RunTotal(25, 23),
+        ("whissle", "claude-fable-5"): RunTotal(25, 24),
+        ("whissle", "gemini-3-5-flash"): RunTotal(25, 21),
+        ("whissle", "gemini-3-5-flash-lite"): RunTotal(25, 23),
+        ("whissle", "gemini-3-flash-preview"): RunTotal(25, 15),
+    },
 )
 
 _CASE = re.compile(r"results/whissle/agentclinic/[^/]+-sweep25_(?P<key>\w+)/cases/.+")

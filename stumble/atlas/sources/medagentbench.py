@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from stumble.atlas.recipe import Recipe
+from stumble.atlas.recipe import Recipe, RunTotal
 from stumble.atlas.rows import PublishedCall, PublishedRun
 from stumble.atlas.source_files import SourceFile
 
@@ -23,6 +23,16 @@ RECIPE = Recipe(
     describes="MedAgentBench, 7 models on 25 tasks and one run of 100",
     derived="passed: the grade against the server's state, null if the infrastructure failed; "
     "is_error: the request was refused or failed; an invalid line is no call",
+    totals={
+        ("whissle", None): RunTotal(100, 54),
+        ("whissle", "claude-haiku-4-5"): RunTotal(25, 17),
+        ("whissle", "claude-sonnet-5"): RunTotal(25, 13),
+        ("whissle", "claude-opus-5"): RunTotal(25, 18),
+        ("whissle", "claude-fable-5"): RunTotal(25, 15),
+        ("whissle", "gemini-3-5-flash"): RunTotal(25, 18),
+        ("whissle", "gemini-3-5-flash-lite"): RunTotal(25, 17),
+        ("whissle", "gemini-3-flash-preview"): RunTotal(25, 13),
+    },
 )
 
 _RUN = re.compile(r"results/whissle/medagentbench/brain-parity_(?P<run>\w+)/(?P<rest>.+)")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from stumble.atlas.recipe import Recipe
+from stumble.atlas.recipe import Recipe, RunTotal
 from stumble.atlas.rows import PublishedRun
 from stumble.atlas.source_files import SourceFile
 from stumble.atlas.sources.swe_bench import read_graded_runs
@@ -21,6 +21,7 @@ RECIPE = Recipe(
     describes="mini-swe-agent, Gemini 3 Pro, SWE-bench Verified: 500 tasks, one trial each",
     derived="passed: resolved in the report of the task; is_error: a return code other than 0, or "
     "a time-out",
+    totals={("mini-swe-agent", "gemini-3-pro-preview"): RunTotal(500, 371)},
 )
 
 

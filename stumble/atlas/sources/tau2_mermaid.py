@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from stumble.atlas.recipe import Recipe
+from stumble.atlas.recipe import Recipe, RunTotal
 from stumble.atlas.rows import PublishedCall, PublishedRun
 from stumble.atlas.source_files import SourceFile
 
@@ -22,6 +22,12 @@ RECIPE = Recipe(
     derived="passed: db_match, the end state of the order database; is_error: the flag of the "
     "tool result, or a result that begins with Error; steps: responses of the model; a session "
     "without any response of a model is the harness's failure, and has no grade",
+    totals={
+        ("claude-code", "claude-haiku-4-5"): RunTotal(114, 102),
+        ("claude-code-base", "claude-haiku-4-5"): RunTotal(114, 93),
+    },
+    left_out="the grades of 8 sessions with Sonnet 4.6 without any response: the source counts one "
+    "of them as passed, and so 98 of 114",
 )
 
 _FILE = re.compile(r"results/(?P<set>[^/]+)_complete_dataset/(?P<name>.+)")

@@ -1,7 +1,9 @@
 """Terminal-Bench leaderboard: results of trials without their tool calls.
 
-A result file has `is_resolved` (null if the tests could not be run or read), `failure_mode` and,
-in newer submissions, the agent's start and end. The model is in the name of the submission alone.
+A submission has summaries with a list of all trials. Files of single trials are not read: some are
+missing, and some are there twice. A result has `is_resolved` (null if the tests could not be run or
+read), `failure_mode` and, in newer submissions, the agent's start and end. The model is in the name
+of the submission alone.
 """
 
 import re
@@ -12,19 +14,36 @@ from typing import TypedDict
 
 import orjson
 
-from stumble.atlas.recipe import Recipe
+from stumble.atlas.recipe import Recipe, RunTotal
 from stumble.atlas.rows import PublishedRun
 from stumble.atlas.source_files import SourceFile
 
+_SUBMITTED = r"results/terminal-bench-core[@:]0\.1\.1/[^/]+"
 RECIPE = Recipe(
     name="terminal-bench",
     repository="laude-institute/terminal-bench-leaderboard",
     commit="8e1925a397d7ed859c027cc19b3a3d90c16ef8df",
-    paths=r"results/terminal-bench-core[@:]0\.1\.1/[^/]+/(?:[^/]+/){2,4}results\.json",
-    files_sha256="48c8d7b34af1c6acae3bcae3dfaf744210c886d895bfd6d69121a2c27104025b",
-    describes="Terminal-Bench 0.1.1: trials of 9 submissions, up to 5 for each of 80 tasks",
+    paths=rf"{_SUBMITTED}/(?:[^/]+/)?[^/]*results\.json",
+    files_sha256="024e37ff26e72f258701339250d2aea2385138d77e1bf5e9b8823cd8d4a869cf",
+    describes="Terminal-Bench 0.1.1: trials of 13 submissions, 5 for each of 80 tasks",
     derived="passed: is_resolved, null if no test result could be read; ended: budget if the agent "
     "timed out; seconds: the agent's own time; no steps and no calls are published",
+    totals={
+        ("orchestrator", "claude-opus-4-1"): RunTotal(400, 159),
+        ("orchestrator", "claude-sonnet-4"): RunTotal(400, 144),
+        ("orchestrator", "qwen3-coder-480b"): RunTotal(400, 77),
+        ("openhands", "claude-sonnet-4"): RunTotal(400, 165),
+        ("cursor-cli", "claude-sonnet-4"): RunTotal(400, 105),
+        ("swe-agent-mini", "claude-sonnet-4"): RunTotal(400, 51),
+        ("goose", "claude-opus-4"): RunTotal(400, 181),
+        ("goose", "claude-sonnet-4"): RunTotal(400, 165),
+        ("chaterm", "claude-sonnet-4"): RunTotal(400, 197),
+        ("droid", "claude-opus-4-1"): RunTotal(400, 235),
+        ("droid", "claude-sonnet-4"): RunTotal(400, 202),
+        ("droid", "gpt-5"): RunTotal(400, 210),
+        ("ob1-09-10-25", None): RunTotal(400, 227),
+    },
+    left_out="a second copy of one summary of swe-agent-mini, in a folder inside another's",
 )
 
 _SUBMISSION = re.compile(r"\d{8}_(?P<agent>[^_]+)_(?P<model>.+)")
@@ -32,6 +51,7 @@ _MODELS: Mapping[str, str] = {
     "claude-4-sonnet": "claude-sonnet-4",
     "claude-4.1-opus": "claude-opus-4.1",
     "claude-4-1-opus": "claude-opus-4.1",
+    "claude-4-opus": "claude-opus-4",
     "qwen-3-coder-480B": "qwen3-coder-480b",
 }
 """Spellings of submissions -> one name each."""
@@ -49,28 +69,28 @@ class TrialResult(TypedDict, total=False):
 
 
 def read_runs(files: Iterable[SourceFile]) -> Iterator[PublishedRun]:
-    """Yield the trials; summaries of a submission, which have no task, are left out."""
+    """Yield the trials of all summaries."""
     trials = Counter[tuple[str, str]]()
     for file in files:
-        result: TrialResult = orjson.loads(file.data)
-        if "task_id" not in result:
-            continue
-        _, _, submission, *inner, _ = file.path.split("/")
+        submission = file.path.split("/")[2]
         match = _SUBMISSION.fullmatch(submission)
         agent, model = (match["agent"], match["model"]) if match else (submission, None)
-        trials[submission, result["task_id"]] += 1
-        yield PublishedRun(
-            run_id=f"{RECIPE.name}/{submission}/{'/'.join(inner)}",
-            agent=agent,
-            model=_MODELS.get(model, model) if model else None,
-            suite="terminal-bench-0.1.1",
-            task=result["task_id"],
-            trial=trials[submission, result["task_id"]],
-            passed=result.get("is_resolved"),
-            ended=_ENDS.get(result.get("failure_mode", ""), "harness"),
-            seconds=_measure_seconds(result),
-            tokens=_sum_tokens(result),
-        )
+        results: list[TrialResult] = orjson.loads(file.data)["results"]
+        for result in results:
+            trials[submission, result["task_id"]] += 1
+            trial = trials[submission, result["task_id"]]
+            yield PublishedRun(
+                run_id=f"{RECIPE.name}/{submission}/{result['task_id']}/{trial}",
+                agent=agent,
+                model=_MODELS.get(model, model) if model else None,
+                suite="terminal-bench-0.1.1",
+                task=result["task_id"],
+                trial=trial,
+                passed=result["is_resolved"],
+                ended=_ENDS.get(result.get("failure_mode", ""), "harness"),
+                seconds=_measure_seconds(result),
+                tokens=_sum_tokens(result),
+            )
 
 
 def _measure_seconds(result: TrialResult) -> float | None:

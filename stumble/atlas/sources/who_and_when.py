@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 import orjson
 
-from stumble.atlas.recipe import Recipe
+from stumble.atlas.recipe import Recipe, RunTotal
 from stumble.atlas.rows import PublishedRun
 from stumble.atlas.source_files import SourceFile
 
@@ -20,6 +20,7 @@ RECIPE = Recipe(
     describes="Who&When: 184 failed runs of teams of agents, with the decisive mistake",
     derived="passed: false, as all runs were chosen because they failed: no rate of failures; "
     "steps: turns of the conversation; mistake_step: as annotated, counted from 0",
+    totals={("captain-agent", None): RunTotal(126, 0), ("magentic-one", None): RunTotal(58, 0)},
 )
 
 

@@ -37,7 +37,7 @@ def tau_file(shared: Path) -> SourceFile:
 
 def write_atlas(folder: Path, tau_files: Sequence[SourceFile]) -> Path:
     """Trials and annotated failures of known numbers, beside files of tau-bench."""
-    trials = [trial(task, n, end) for task, ends in ENDS.items() for n, end in enumerate(ends)]
+    trials = [summary(n) for n in range(max(map(len, ENDS.values())))]
     failures = [failure(n, turns, step) for n, (turns, step) in enumerate(MISTAKES)]
     for source, files in (
         (tau_airline, tau_files),
@@ -75,16 +75,22 @@ ENDS = {
 MISTAKES = ((10, 1), (8, 3), (30, 12), (5, 4))
 
 
-def trial(task: str, n: int, passed: bool | None) -> SourceFile:
-    name = f"results/terminal-bench-core@0.1.1/20250101_robot_claude-4-sonnet/r{n}/{task}/x"
-    result = {
+def summary(n: int) -> SourceFile:
+    """The n-th trial of each task."""
+    name = f"results/terminal-bench-core@0.1.1/20250101_robot_claude-4-sonnet/r{n}"
+    results = [trial(task, n, ends[n]) for task, ends in ENDS.items()]
+    data = json.dumps({"results": results}).encode()
+    return SourceFile(path=f"{name}/results.json", data=data)
+
+
+def trial(task: str, n: int, passed: bool | None) -> dict[str, object]:
+    return {
         "task_id": task,
         "is_resolved": passed,
         "failure_mode": "unset" if passed is not None else "test_timeout",
         "agent_started_at": "2025-01-01T00:00:00+00:00",
         "agent_ended_at": f"2025-01-01T00:0{n + 1}:00+00:00",
     }
-    return SourceFile(path=f"{name}/results.json", data=json.dumps(result).encode())
 
 
 def failure(n: int, turns: int, step: int) -> SourceFile:

@@ -1,11 +1,14 @@
 """Rows of the atlas: what is kept of a run, and what is derived from its texts."""
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
 from stumble.atlas.error_class import ERROR_CLASSES, classify_error
 from stumble.atlas.model_names import normalise_model_name
-from stumble.atlas.rows import PublishedCall, PublishedRun, to_tables
+from stumble.atlas.recipe import Recipe, RunTotal, RunTotals, find_differences
+from stumble.atlas.rows import PublishedCall, PublishedRun, sum_runs, to_tables
 
 
 def call(
@@ -58,6 +61,28 @@ def test_a_repeat_has_the_same_tool_and_arguments_and_is_unknown_without_them() 
         call("b", None, error=False),
     )
     assert table["same_as_previous"].to_pylist() == [False, True, False, None]
+
+
+def test_a_trial_that_comes_twice_is_an_error_under_any_id() -> None:
+    one, copy = replace(run(run_id="r"), trial=1), replace(run(run_id="copy/r"), trial=1)
+    with pytest.raises(ValueError, match="source: run copy/r comes twice"):
+        to_tables([one, copy], "source")
+    others = [replace(copy, trial=2), replace(copy, run_id="n", model="n")]
+    assert to_tables([one, *others], "source")[0].num_rows == 3
+
+
+def test_a_total_that_the_source_states_otherwise_is_named() -> None:
+    runs = [run(run_id="a"), replace(run(run_id="b"), passed=True), run(run_id="c", model="n")]
+    found = sum_runs(runs)
+    assert found == {("a", "m"): RunTotal(2, 1), ("a", "n"): RunTotal(1, 0)}
+    stated: RunTotals = {("a", "m"): RunTotal(2, 1), ("a", "n"): RunTotal(3, 1), ("b", None): RunTotal(1, 1)}
+    recipe = Recipe(
+        name="s", repository="o/n", commit="c", paths="p", files_sha256="f",
+        describes="d", derived="d", totals=stated,
+    )  # fmt: skip
+    first, second = find_differences(recipe, found)
+    assert first == "a with n: the source has 3 runs, 1 passed; its files give 1, 0"
+    assert second.startswith("b with None: the source has 1 runs, 1 passed")
 
 
 def test_a_run_that_comes_twice_is_an_error() -> None:

@@ -61,6 +61,7 @@ def recipe(clone: Path) -> Recipe:
         licence_sha256="bb7c9e0a2d7e0b2bb5fa5b2aec8c5e7ee4c9fb1ec86b3b13ec1e4d1c26ef1e6d",
         describes="an example",
         derived="nothing",
+        totals={},
     )
 
 
