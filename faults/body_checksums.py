@@ -14,10 +14,9 @@ from collections.abc import Callable, Iterator
 
 from faults.errors import NoInjectionSite
 from traces.bodies.content_encoding import decode_content
-from traces.lazy_pattern import compile_lazily
 from traces.model import Headers
 
-_SUM = compile_lazily(r"(?i)content-md5|(?:content-|repr-)?digest|x-amz-checksum-.+|x-goog-hash")
+_SUM = re.compile(r"(?i)content-md5|(?:content-|repr-)?digest|x-amz-checksum-.+|x-goog-hash")
 _APART = ("x-amz-checksum-type", "x-amz-checksum-algorithm")
 
 

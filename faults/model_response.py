@@ -3,7 +3,7 @@
 The exchange is the one on the wire. Unchanged parts keep their bytes, and their chunks' times.
 """
 
-from dataclasses import replace
+from copy import replace
 from random import Random
 
 from faults.response_body import NoInjectionSite, replace_response_body, respond_with_status

@@ -17,6 +17,8 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Literal, NamedTuple
 
+from msgspec import Struct
+
 from faults.operator_parameters import (
     OBSERVATIONS_KEYWORD,
     JsonPath,
@@ -26,7 +28,6 @@ from faults.operator_parameters import (
 )
 from faults.response_body import NoInjectionSite
 from faults.targeting.observations import NO_OBSERVATIONS, CleanObservations
-from traces.lazy_dataclass import dataclass
 from traces.model import Exchange, Place, Scalar
 
 __all__ = [
@@ -77,8 +78,7 @@ CHANGED_RESULT: Mapping[Place, FaultVisibility] = {
 """Visibility of operators that change a result without reporting an error."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Operator:
+class Operator(Struct, frozen=True, kw_only=True):
     """An operator and its static properties."""
 
     name: str

@@ -7,13 +7,12 @@ that cannot be changed because a signature would reveal it.
 import codecs
 import re
 from collections.abc import Callable
-from dataclasses import replace
+from copy import replace
 
 from faults.body_checksums import make_checksum_updater
 from faults.errors import NoInjectionSite
 from traces.bodies import streaming_encoding
 from traces.bodies.content_encoding import decode_content
-from traces.lazy_pattern import compile_lazily
 from traces.model import (
     BodyEdit,
     Chunk,
@@ -35,10 +34,8 @@ __all__ = [
     "replace_response_text",
 ]
 
-_SIGNATURE = compile_lazily(
-    r"(?i)(?:.*-)?signature(?:-.+)?\Z|x-hub-signature.*|x-ms-content-crc64\Z"
-)
-_SIGNED_BODY = compile_lazily(rb"eyJ[\w-]+\.[\w-]*\.[\w-]+\s*\Z")
+_SIGNATURE = re.compile(r"(?i)(?:.*-)?signature(?:-.+)?\Z|x-hub-signature.*|x-ms-content-crc64\Z")
+_SIGNED_BODY = re.compile(rb"eyJ[\w-]+\.[\w-]*\.[\w-]+\s*\Z")
 _COUNTED = ("application/grpc", "application/vnd.amazon.eventstream")
 """Content types whose messages carry their own lengths or checksums."""
 _SUMS = ("content-md5", "digest", "content-digest", "repr-digest", "x-amz-content-sha256")

@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from traces.lazy_dataclass import dataclass
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from mitmproxy.certs import CertStore
@@ -29,8 +29,7 @@ CA_RENEWAL_MARGIN = timedelta(days=30)
 """A CA with less time left than this is renewed before a run, not during one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaCertificateInfo:
+class CaCertificateInfo(Struct, frozen=True, kw_only=True):
     """Where a CA's certificate is, its fingerprint and its expiry."""
 
     certificate: Path

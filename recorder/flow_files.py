@@ -5,7 +5,7 @@ head has its `timestamp_start`; its body, stored in one piece, its `timestamp_en
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
+from copy import replace
 from io import BufferedIOBase, BytesIO
 from itertools import count
 from pathlib import Path
@@ -15,6 +15,7 @@ from mitmproxy.flow import Flow
 from mitmproxy.http import HTTPFlow
 from mitmproxy.io import FlowReader
 from mitmproxy.websocket import WebSocketMessage
+from msgspec import Struct
 from wsproto.frame_protocol import Opcode
 
 from recorder.proxy.mitm.flows import from_mitm_request, from_mitm_response_head
@@ -30,7 +31,6 @@ from traces.importers.shared.websocket import (
     WebSocketClose,
     split_into_turns,
 )
-from traces.lazy_dataclass import dataclass
 from traces.model import Chunk, Exchange
 
 FLOW_SOURCE = "mitmproxy"
@@ -38,8 +38,7 @@ MAX_FLOW_BYTES = 24 << 20
 """Maximum size of one flow in bytes; larger ones are skipped with a remark."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _FlowSummary:
+class _FlowSummary(Struct, frozen=True, kw_only=True):
     """Facts about a flow, collected in a first pass before its exchanges are read."""
 
     number: int

@@ -16,12 +16,12 @@ import os
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import field
 from pathlib import Path
 from typing import Self
 
+from msgspec import Struct, field
+
 from sandbox.kernel import PR_SET_DUMPABLE, set_process_option
-from traces.lazy_dataclass import dataclass
 
 RUN_EVENTS_VARIABLE = "STUMBLE_MARKS"
 MAX_LINE_BYTES = 1 << 24
@@ -32,8 +32,7 @@ type RunEventHandler = Callable[[str, RunEventData], RunEventData]
 """Takes an event's name and data; returns the answer to the client."""
 
 
-@dataclass(slots=True, eq=False)
-class RunEventServer:
+class RunEventServer(Struct, eq=False):
     """The run's end of the channel."""
 
     path: Path

@@ -1,12 +1,12 @@
 """Track which lanes of a fork are live: the forked one, those it starts, and those it affected."""
 
+from msgspec import Struct
+
 from traces.conversation.model_turn import ModelTurn, to_model_turn
 from traces.conversation.tracker import ConversationTracker, ExchangeContext
-from traces.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class Fork:
+class Fork(Struct, frozen=True):
     """Where a replay leaves the recording: at a call, whose result goes live, or at a turn."""
 
     call_id: str

@@ -15,8 +15,10 @@ The tap stands before the injector, so that a fault is injected into what the ag
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import field, replace
+from copy import replace
 from typing import Protocol
+
+from msgspec import Struct, field
 
 from replay.matching.answer_equality import (
     AnswerChange,
@@ -29,7 +31,6 @@ from replay.matching.rules import MatchRules
 from replay.matching.typed_values import list_days_on_earth
 from replay.value_renaming import ValueRenaming, is_id_name, replace_body
 from traces.bodies.content_encoding import decode_content_or_raw
-from traces.lazy_dataclass import dataclass
 from traces.model import Exchange, Response
 from traces.redaction.redactor import PLACEHOLDER
 
@@ -49,8 +50,7 @@ class ValueUses(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class AnswerControls:
+class AnswerControls(Struct):
     """The live values of all runs of one fork: a value that differs in each run is of the run."""
 
     uses: ValueUses | None = None

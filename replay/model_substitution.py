@@ -7,16 +7,16 @@ requests that name their model in a JSON body can be sent to another one of the 
 Gemini's name it in the URL.
 """
 
-from dataclasses import replace
+import re
+from copy import replace
 
 import orjson
 
 from traces.bodies.json_offsets import find_json_members, find_json_root
 from traces.dialects import find_dialect
-from traces.lazy_pattern import compile_lazily
 from traces.model import BodyEdit, Exchange, Request, find_header
 
-_BOUND_TO_MODEL = compile_lazily(
+_BOUND_TO_MODEL = re.compile(
     rb'"(signature|encrypted_content|thoughtSignature|previous_response_id)"\s*:\s*"[^"]'
 )
 """Keys whose values a provider accepts from the model that wrote them alone."""

@@ -12,10 +12,12 @@ recovery, and no outcome is derived from it.
 
 import json
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import field, replace
+from copy import replace
 from functools import cache, partial
 from itertools import chain, islice
 from typing import Literal
+
+from msgspec import Struct, field
 
 from replay.fork_state import Fork, ForkLanes
 from replay.live_prefix import AnswerControls, LivePrefix
@@ -37,7 +39,6 @@ from traces.conversation.tracker import ConversationTap, ExchangeContext
 from traces.conversation.volatile_fields import TYPED_SINCE_VERSION
 from traces.dialects import find_dialect, mcp
 from traces.dialects.rpc_method import read_json_method
-from traces.lazy_dataclass import dataclass
 from traces.model import (
     Chunk,
     Exchange,
@@ -65,8 +66,7 @@ REFUSED_STATUS = 422
 """No SDK retries this status; the x-should-retry header tells those that read it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlaybackOptions:
+class PlaybackOptions(Struct, frozen=True, kw_only=True):
     """What a player answers from the tape, when, and what it does with other requests."""
 
     live: Collection[ExchangeKind] = ()

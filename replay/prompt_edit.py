@@ -10,14 +10,14 @@ are no prompt, also where they lie in a user message.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
+from copy import replace
 from hashlib import blake2b
 
 import orjson
+from msgspec import Struct
 
 from traces.bodies.json_offsets import find_json_members, find_json_root, iter_json_items
 from traces.dialects import find_dialect
-from traces.lazy_dataclass import dataclass
 from traces.model import BodyEdit, Exchange, Request, find_header
 
 TOP_KEYS = (b"system", b"instructions", b"systemInstruction", b"system_instruction", b"preamble",
@@ -29,16 +29,14 @@ type JsonSpan = tuple[int, int]
 """Offsets of a value in a body."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromptEdit:
+class PromptEdit(Struct, frozen=True, kw_only=True):
     """A text of a prompt, and the text in its place."""
 
     old: str
     new: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromptText:
+class PromptText(Struct, frozen=True, kw_only=True):
     """A text of a system or user message, and its place in the body, quotes included."""
 
     span: JsonSpan

@@ -8,10 +8,10 @@ the answers that had ended before it. Sequential agents never wait.
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import field
+
+from msgspec import Struct, field
 
 from traces.conversation.derived_steps import find_answer_end
-from traces.lazy_dataclass import dataclass
 from traces.model import Exchange
 
 MAX_GAP, MAX_LAST_GAP = 0.1, 60.0
@@ -24,8 +24,7 @@ an agent that has not done the same by then is in another order, and nothing wai
 """
 
 
-@dataclass(frozen=True, slots=True)
-class OrderCue:
+class OrderCue(Struct, frozen=True):
     """What had happened before a chunk, in the exchanges beside its own."""
 
     asked: frozenset[int] = frozenset()
@@ -38,8 +37,7 @@ class OrderCue:
     """Seconds from its own request to the chunk."""
 
 
-@dataclass(slots=True)
-class RecordedOrder:
+class RecordedOrder(Struct):
     """The order of a recording, and how far a run has come in it."""
 
     exchanges: Sequence[Exchange]

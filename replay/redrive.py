@@ -11,8 +11,8 @@ from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit
 
 import httpx
+from msgspec import Struct
 
-from traces.lazy_dataclass import dataclass
 from traces.model import Chunk, Exchange, Headers, Request, Response, find_header
 from traces.redaction.redactor import PLACEHOLDER
 
@@ -53,8 +53,7 @@ def retarget_request(request: Request, base: str, given: Headers = ()) -> Reques
     )
 
 
-@dataclass(slots=True)
-class RequestSender:
+class RequestSender(Struct):
     """Sends requests one after the other.
 
     `rate` is the maximum of requests per second, `patience` the seconds that one request may wait

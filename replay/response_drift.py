@@ -9,17 +9,17 @@ its only value.
 import json
 from collections.abc import Iterator, Mapping
 
+from msgspec import Struct
+
 from replay.matching.diff import find_changed_fields, flatten_body
 from traces.bodies.content_encoding import decode_content
-from traces.lazy_dataclass import dataclass
 from traces.model import Response
 
 type ResponseSchema = Mapping[str, frozenset[str]]
 """Path to the JSON types seen there."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResponseDrift:
+class ResponseDrift(Struct, frozen=True, kw_only=True):
     """Differences between two answers to the same request."""
 
     status: tuple[int, int] | None = None

@@ -11,7 +11,7 @@ It is the first in the list of taps: the conversation seen by the others is the 
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from copy import replace
 
 from replay.matching.index import BUILT_IN_RULES, compute_canonical_key
 from replay.matching.rules import MatchRules

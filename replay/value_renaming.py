@@ -7,10 +7,9 @@ at once, so that two swapped ids do not become one.
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from copy import replace
 
 from traces.bodies.content_encoding import decode_content
-from traces.lazy_pattern import compile_lazily
 from traces.model import (
     BodyEdit,
     Chunk,
@@ -23,8 +22,8 @@ from traces.model import (
 )
 from traces.value_names import compile_values, rename_text, rename_url
 
-_ID_NAME = compile_lazily(r"(?i)(?:id|ids|key|no|nr|num|number|ref|uid|uuid|pk|code|handle)\Z")
-_NAME_WORD = compile_lazily(r"[A-Za-z][a-z]*\Z|[A-Z]+\Z")
+_ID_NAME = re.compile(r"(?i)(?:id|ids|key|no|nr|num|number|ref|uid|uuid|pk|code|handle)\Z")
+_NAME_WORD = re.compile(r"[A-Za-z][a-z]*\Z|[A-Z]+\Z")
 
 
 def is_id_name(name: str) -> bool:

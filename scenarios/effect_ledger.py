@@ -9,14 +9,15 @@ with the reason, and never an empty list.
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from copy import replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from msgspec import Struct, field
+
 from scenarios.world_command import COMMAND_SECONDS, capture_world_command
 from traces.bodies.canonical_json import canonicalize_json
-from traces.lazy_dataclass import dataclass
 
 DEFAULT_KEY = ("key",)
 LEDGER_SECONDS = COMMAND_SECONDS
@@ -28,8 +29,7 @@ MAX_NAME_CHARS = 200
 """Characters of a key that are kept as its name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EffectReading:
+class EffectReading(Struct, frozen=True, kw_only=True):
     """The effects that a ledger lists after a run; `why` says why they are unknown."""
 
     counts: Mapping[str, int] = field(default_factory=dict)
@@ -50,8 +50,7 @@ class LedgerWorld(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class EffectLedger:
+class EffectLedger(Struct, frozen=True):
     """A ledger behind a command, or behind an HTTP address that starts with http:// or https://."""
 
     source: Sequence[str]

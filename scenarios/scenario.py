@@ -43,15 +43,15 @@ A file is parsed into plain values. Faults and rules are validated by `faults` a
 
 import os
 from collections.abc import Mapping
-from dataclasses import field
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct, field
 
 from scenarios.benchmarks import harbor, tau2
 from scenarios.benchmarks.protocol import BenchmarkTask
 from scenarios.toml_reader import ScenarioError, TypedTable, read_toml_document
 from traces.did_you_mean import suggest_nearest_name
-from traces.lazy_dataclass import dataclass
 
 LIBRARY = Path(__file__).parent / "library"
 
@@ -59,8 +59,7 @@ type ToolTransport = Literal["http", "mcp", "local"]
 TOOL_TRANSPORTS: tuple[ToolTransport, ...] = ("http", "mcp", "local")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PracticeSettings:
+class PracticeSettings(Struct, frozen=True, kw_only=True):
     """Settings for running a scenario in the practice world."""
 
     task: str
@@ -69,8 +68,7 @@ class PracticeSettings:
     stream: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scenario:
+class Scenario(Struct, frozen=True, kw_only=True):
     """The parsed contents of a scenario file."""
 
     path: Path

@@ -5,19 +5,19 @@ import shlex
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from copy import replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Protocol
 
+from msgspec import Struct
+
 from scenarios.effect_ledger import EffectLedger, EffectReading
 from scenarios.world_command import capture_world_command, run_world_command
 from traces.bodies.canonical_json import canonicalize_json
-from traces.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class EndState:
+class EndState(Struct, frozen=True):
     """The end state that a command printed; two are equal if their digests are equal."""
 
     digest: str
@@ -26,8 +26,7 @@ class EndState:
     """Digest of the command."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """A verifier's verdict on the end state; `passed` is None if it is unknown."""
 
     passed: bool | None
@@ -50,8 +49,7 @@ class World(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class CommandWorld:
+class CommandWorld(Struct, frozen=True):
     """A world behind two commands: one resets it, one exits 0 if the end state is right."""
 
     reset_command: Sequence[str]

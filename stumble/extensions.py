@@ -13,9 +13,10 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from msgspec import Struct
+
 from stumble.errors import UsageError
 from traces.did_you_mean import suggest_nearest_name
-from traces.lazy_dataclass import dataclass
 
 type ExtensionGroup = Literal["stumble.commands", "stumble.engines", "stumble.rates"]
 
@@ -59,8 +60,7 @@ class RateSource(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InstalledExtension:
+class InstalledExtension(Struct, frozen=True, kw_only=True):
     """One entry point of an installed package."""
 
     group: ExtensionGroup

@@ -9,11 +9,13 @@ cannot reproduce the pauses before the first chunk and after the last one.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
+from copy import replace
+from dataclasses import dataclass
 from typing import Literal
 
+from msgspec import Struct, field
+
 from traces.bodies.chained_body import restores_when_read
-from traces.lazy_dataclass import dataclass
 from traces.value_names import rename_text, rename_url
 
 type Headers = tuple[tuple[str, str], ...]
@@ -73,16 +75,14 @@ class Request:
     body: bytes = b""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chunk:
+class Chunk(Struct, frozen=True, kw_only=True):
     """Bytes that arrived together, and their time of arrival."""
 
     at: float
     data: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Response:
+class Response(Struct, frozen=True, kw_only=True):
     """A response as received. A plain body is one chunk; a truncated one lacks `ended`."""
 
     status: int
@@ -104,8 +104,7 @@ class Response:
         return b"".join(chunk.data for chunk in self.chunks)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BodyEdit:
+class BodyEdit(Struct, frozen=True, kw_only=True):
     """`data` replaces `body[start:stop]`; offsets count bytes of the body on the wire."""
 
     start: int
@@ -188,8 +187,7 @@ def apply_edits_to_chunks(
     return tuple(out)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exchange:
+class Exchange(Struct, frozen=True, kw_only=True):
     """One request of the agent and the response it got.
 
     `error` is the reason for a missing or incomplete response, as `code` or `code: detail`; code is
@@ -275,8 +273,7 @@ def _rename_values(request: Request, renamed: tuple[str, ...]) -> Request:
     return replace(request, url=rename_url(request.url, names), headers=headers)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class Fault(Struct, frozen=True, kw_only=True):
     """A planned fault: what goes wrong, where, and how often."""
 
     name: str
@@ -294,8 +291,7 @@ class Fault:
     """Maximum number of faulted exchanges; None is no limit."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Injection:
+class Injection(Struct, frozen=True, kw_only=True):
     """The record of one injection: its place, the original bytes and the injected ones."""
 
     id: str
@@ -347,8 +343,7 @@ type MaskedAs = Literal["dead", "overwritten", "default", "lucky"]
 later true value replaced it, no value took its place, or none of these."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoticeSignal:
+class NoticeSignal(Struct, frozen=True, kw_only=True):
     """One sign that an agent noticed, with the step and the words that prove it."""
 
     code: Literal["N1", "N2", "N3", "N4", "N5", "N6", "N7", "N8", "N9"]
@@ -368,8 +363,7 @@ class NoticeSignal:
     """Number of other runs with the same fault, if some clean twins show it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(Struct, frozen=True, kw_only=True):
     """The verdict on an injection, derived from tapes and stored in the index only.
 
     None is unknown everywhere: never a pass, and never counted as a failure.
@@ -448,8 +442,7 @@ class Outcome:
     """Why a field is None, by field name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunEnding:
+class RunEnding(Struct, frozen=True, kw_only=True):
     """How a run ended: facts only, verdicts about recovery are derived elsewhere."""
 
     ended: EndReason
@@ -478,8 +471,7 @@ class RunEnding:
     """Why the ledger could not be read; None if it was."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunEvent:
+class RunEvent(Struct, frozen=True, kw_only=True):
     """An event that the command of a run reported: a stage began, it was graded."""
 
     at: float
@@ -488,8 +480,7 @@ class RunEvent:
     """Plain JSON data."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TerminalEvent:
+class TerminalEvent(Struct, frozen=True, kw_only=True):
     """Something that happened at an agent's terminal."""
 
     kind: str
@@ -514,8 +505,7 @@ class TerminalEvent:
     columns: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentInput:
+class AgentInput(Struct, frozen=True, kw_only=True):
     """What the agent could read from its standard input: a pipe, a file or a terminal."""
 
     data: bytes
@@ -540,8 +530,7 @@ class AgentInput:
             yield event, (self.data if is_keys else self.replies)[start : start + event.size]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trajectory:
+class Trajectory(Struct, frozen=True, kw_only=True):
     """Identifies the run of a tape: the only value with a wall clock and with names."""
 
     id: str

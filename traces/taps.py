@@ -22,7 +22,7 @@ of the agent.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from copy import replace
 from itertools import product
 from typing import Protocol
 

@@ -2,17 +2,16 @@
 
 import json
 import re
-from dataclasses import replace
+from copy import replace
 
 from faults.document import plain_values
 from faults.document.nodes import MAX_NESTING, DocumentNode, NestedText
 from faults.jsonpath import JsonLocation
-from traces.lazy_pattern import compile_lazily
 
-_BLANK = compile_lazily(r"[ \t\r\n]*")
-_STRING = compile_lazily(r'"((?:[^"\\\x00-\x1f]|\\.)*+)"')
-_NUMBER = compile_lazily(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
-_ESCAPE = compile_lazily(
+_BLANK = re.compile(r"[ \t\r\n]*")
+_STRING = re.compile(r'"((?:[^"\\\x00-\x1f]|\\.)*+)"')
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
+_ESCAPE = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u.{4}|\\.|.", re.DOTALL
 )
 _WORDS = {"true": "bool", "false": "bool", "null": "null"}

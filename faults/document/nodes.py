@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from typing import Literal
 
+from msgspec import Struct
+
 from faults.jsonpath import JsonLocation
-from traces.lazy_dataclass import dataclass
 
 type NodeKind = Literal["object", "array", "text", "number", "bool", "null", "date", "id"]
 
@@ -12,8 +13,7 @@ MAX_NESTING = 64
 """Nested containers; deeper ones are read as plain text."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentNode:
+class DocumentNode(Struct, frozen=True, kw_only=True):
     """A value: `text[start:stop]` as written; JSON strings without their quotes."""
 
     kind: NodeKind
@@ -89,8 +89,7 @@ class DocumentNode:
             yield from item.walk()
 
 
-@dataclass(frozen=True, slots=True)
-class NestedText:
+class NestedText(Struct, frozen=True):
     """A text inside another one: its characters, and their offsets in the outermost text."""
 
     text: str

@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+from copy import replace
 from functools import lru_cache
+
+from msgspec import Struct
 
 from faults.document import plain_values
 from faults.document.json_parser import parse_json_node
@@ -12,15 +14,12 @@ from faults.document.tables import parse_text_table
 from faults.errors import NoInjectionSite
 from faults.jsonpath import find_value_locations
 from traces.conversation.volatile_fields import find_output_start
-from traces.lazy_dataclass import dataclass
-from traces.lazy_pattern import compile_lazily
 
-_ISLAND = compile_lazily(r"^[ \t]*(?=[{\[])", re.MULTILINE)
-_END = compile_lazily(r"[ \t]*(?:\r\n|\n|\r|\Z)")
+_ISLAND = re.compile(r"^[ \t]*(?=[{\[])", re.MULTILINE)
+_END = re.compile(r"[ \t]*(?:\r\n|\n|\r|\Z)")
 
 
-@dataclass(frozen=True, slots=True)
-class TextDocument:
+class TextDocument(Struct, frozen=True):
     """A text and the values in it."""
 
     text: str

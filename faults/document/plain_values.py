@@ -9,13 +9,12 @@ from collections.abc import Iterator
 
 from faults.document.nodes import DocumentNode, NestedText, NodeKind
 from faults.jsonpath import JsonLocation
-from traces.lazy_pattern import compile_lazily
 
 _MONTH = (
     r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?"
     r"|Sep(?:t(?:ember)?)?|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)"
 )
-DATE = compile_lazily(
+DATE = re.compile(
     r"(?<![\w.\-/])(?:"
     r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?"
     r"|\d{4}/\d{2}/\d{2}"
@@ -25,13 +24,13 @@ DATE = compile_lazily(
     rf"|{_MONTH} \d{{1,2}}, \d{{4}}"
     r")(?![\w/]|[.\-]\d)"
 )
-ID = compile_lazily(
+ID = re.compile(
     r"(?<![\w.\-/])(?=[\w\-]*[A-Za-z])(?=[\w\-]*\d)[A-Za-z0-9]+(?:[-_][A-Za-z0-9]+)*(?!\w)"
 )
 # A number on its own: not part of an id, a date, a time, a version or a longer word.
 _DIGITS = r"-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?"
-NUMBER = compile_lazily(rf"(?<![\w.\-/#+])(?<!\d[:,]){_DIGITS}(?![\w\-/]|[:.,]\d)")
-_NUMBER = compile_lazily(_DIGITS)
+NUMBER = re.compile(rf"(?<![\w.\-/#+])(?<!\d[:,]){_DIGITS}(?![\w\-/]|[:.,]\d)")
+_NUMBER = re.compile(_DIGITS)
 
 
 def classify_plain_value(text: str) -> NodeKind:

@@ -9,15 +9,14 @@ from collections.abc import Iterator, Mapping
 from faults.document import plain_values
 from faults.document.nodes import DocumentNode, NestedText
 from faults.jsonpath import JsonLocation
-from traces.lazy_pattern import compile_lazily
 
-_LINE = compile_lazily(r"[^\r\n]+(?:\r\n|\n|\r)?")
+_LINE = re.compile(r"[^\r\n]+(?:\r\n|\n|\r)?")
 _CELLS: Mapping[str, re.Pattern[str]] = {
     mark: re.compile(rf'\s*(?:"((?:[^"]|"")*)"|([^{re.escape(mark)}"\r\n]*?))\s*(?:$|[{mark}])')
     for mark in ("\t", ";", ",")
 } | {"|": re.compile(r"[ \t]*(?:(?!)()|([^|\r\n]*?))[ \t]*(?:$|\|)")}
-_NAME = compile_lazily(r'"?[^\W\d][\w ./%()#\-]{0,39}(?<!\.)"?')
-_RULE = compile_lazily(r"[\s|+:\-=]+")
+_NAME = re.compile(r'"?[^\W\d][\w ./%()#\-]{0,39}(?<!\.)"?')
+_RULE = re.compile(r"[\s|+:\-=]+")
 
 type _CellSpan = tuple[int, int]
 

@@ -4,13 +4,13 @@ import json
 from collections.abc import Collection, Iterable, Iterator
 from itertools import groupby
 
+from msgspec import Struct
+
 from faults.document.nodes import DocumentNode
 from faults.document.parser import TextDocument
-from traces.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class DocumentEdit:
+class DocumentEdit(Struct, frozen=True, order=True):
     """Replaces `document.text[start:stop]` with `text`."""
 
     start: int

@@ -19,10 +19,13 @@ A result may arrive in the response to a later request: AwaitedResultError says 
 """
 
 import json
+import re
 from collections.abc import Callable
-from dataclasses import replace
+from copy import replace
 from http import HTTPStatus
 from typing import Literal
+
+from msgspec import Struct
 
 from faults.injector.mcp_content import find_result_copies, is_json_value
 from faults.injector.output_schema import is_schema_instance
@@ -38,8 +41,6 @@ from faults.response_body import (
 from traces.bodies.content_encoding import decode_content
 from traces.conversation.tracker import TrackedCall
 from traces.dialects import mcp
-from traces.lazy_dataclass import dataclass
-from traces.lazy_pattern import compile_lazily
 from traces.model import Chunk, Exchange, Request, Response, apply_body_edits, find_header
 
 type DrawFunction = Callable[[Exchange, Callable[[str], bool]], DrawnExchange]
@@ -47,11 +48,10 @@ type DrawFunction = Callable[[Exchange, Callable[[str], bool]], DrawnExchange]
 
 TIMED_OUT = -32001
 """JSON-RPC error code of a request that timed out, and of translated HTTP statuses."""
-_SECONDS = compile_lazily(r"timeout: ([\d.]+) s")
+_SECONDS = re.compile(r"timeout: ([\d.]+) s")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InjectedExchange:
+class InjectedExchange(Struct, frozen=True, kw_only=True):
     """The result of one injection into an exchange."""
 
     exchange: Exchange
@@ -102,8 +102,7 @@ def inject_into_mcp(
     return _inject_mcp_result(exchange, call, draw, copy, form)
 
 
-@dataclass(frozen=True, slots=True)
-class _McpResultFormat:
+class _McpResultFormat(Struct, frozen=True):
     """How a server sends the results of a tool."""
 
     output_schema: str | None

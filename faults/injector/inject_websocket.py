@@ -5,7 +5,7 @@ becomes the error event that providers send, and an event that was cut in the mi
 """
 
 import json
-from dataclasses import replace
+from copy import replace
 
 from faults.errors import NoInjectionSite
 from traces.bodies import sse

@@ -13,8 +13,10 @@ leaves nothing to change for those before it.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from copy import replace
 from typing import Protocol
+
+from msgspec import Struct
 
 from faults.injector import inject_mcp
 from faults.injector.inject_mcp import AwaitedResultError, InjectedExchange
@@ -43,7 +45,6 @@ from traces.conversation.tracker import (
 )
 from traces.dialects import find_dialect, mcp
 from traces.dialects.types import ToolResult
-from traces.lazy_dataclass import dataclass
 from traces.model import BodyEdit, Exchange, Injection, Place, compose_body_edits
 
 FAMILY_ORDER = ("X", "V", "S", "E", "T", "sham")
@@ -56,16 +57,14 @@ class ObservationSource(Protocol):
     def for_call(self, call: TrackedCall, writes: bool | None = None) -> CleanObservations: ...
 
 
-@dataclass(frozen=True, slots=True)
-class _PlannedInjection:
+class _PlannedInjection(Struct, frozen=True):
     arm: FaultState
     call: TrackedCall | ModelTurn
     place: Place
     at: str
 
 
-@dataclass(frozen=True, slots=True)
-class _ResultOverride:
+class _ResultOverride(Struct, frozen=True):
     """The replacement of a tool's result."""
 
     text: str
@@ -77,8 +76,7 @@ type _ResultKey = tuple[str, str, int]
 """Identifies a result in any request: its call's id, its text, and its index among equal ones."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunSeeds:
+class RunSeeds(Struct, frozen=True, kw_only=True):
     """Names a run, and seeds the random choices of its injections."""
 
     run: str

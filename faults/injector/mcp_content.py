@@ -2,15 +2,15 @@
 
 import json
 
+from msgspec import Struct
+
 from faults.injector.plausibility import is_equivalent_text
 from faults.response_body import NoInjectionSite
 from traces.dialects import mcp
-from traces.lazy_dataclass import dataclass
 from traces.model import BodyEdit
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResultCopies:
+class ResultCopies(Struct, frozen=True, kw_only=True):
     """The text shown to the operator, and the copies of the result that contain it."""
 
     shown: str

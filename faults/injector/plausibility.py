@@ -15,20 +15,20 @@ A value that breaks a rule is drawn again. A dead value is drawn again too, and 
 import json
 from collections.abc import Callable, Mapping
 
+from msgspec import Struct
+
 from faults.document import TextDocument, parse_document
 from faults.judging.value_tokens import extract_tokens
 from faults.operator import Operator
 from faults.response_body import NoInjectionSite, decode_response_text
 from faults.seeded_random import make_rng
 from faults.targeting.observations import CleanObservations
-from traces.lazy_dataclass import dataclass
 from traces.model import Exchange, Scalar
 
 MAX_DRAWS = 16
 
 
-@dataclass(frozen=True, slots=True)
-class DrawnExchange:
+class DrawnExchange(Struct, frozen=True):
     """A changed exchange, and whether the clean run used the replaced value."""
 
     exchange: Exchange

@@ -8,10 +8,11 @@ tool executed it twice is for the verifier to decide (a tool may deduplicate req
 from collections.abc import Sequence
 from typing import Protocol
 
+from msgspec import Struct
+
 from faults.plugins import find_operator
 from faults.targeting.read_or_write import classify_call_side
 from traces.conversation.derived_steps import DerivedSteps, ToolUse
-from traces.lazy_dataclass import dataclass
 from traces.model import Exchange, Injection
 from traces.tape import Tape
 
@@ -25,8 +26,7 @@ class JudgedRun(Protocol):
     def story(self) -> DerivedSteps: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetryFindings:
+class RetryFindings(Struct, frozen=True, kw_only=True):
     """The effects of the client's own retries."""
 
     unsafe: bool | None

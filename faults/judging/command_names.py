@@ -1,16 +1,16 @@
 """Which commands a call runs: the programs of a line of shell, with their sub-commands."""
 
+import re
 import shlex
 from functools import lru_cache
 
 from faults.judging.value_tokens import find_json_leaves, mask_values
-from traces.lazy_pattern import compile_lazily
 
 _COMMAND_FIELDS = frozenset(("command", "cmd", "commands", "script", "bash", "shell"))
 """Names of the argument that holds a command, as the tools of the known coding agents have them."""
-_ENDS = compile_lazily(r"&&|\|\||[;|\n]")
-_ASSIGNMENT = compile_lazily(r"[A-Za-z_]\w*=.*")
-_SUB_COMMAND = compile_lazily(r"[a-z][a-z-]*")
+_ENDS = re.compile(r"&&|\|\||[;|\n]")
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*")
+_SUB_COMMAND = re.compile(r"[a-z][a-z-]*")
 
 type CommandName = tuple[str, str]
 """A program, and the word after it if that may name what it does."""

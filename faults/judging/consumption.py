@@ -7,20 +7,20 @@ True, False with a reason, or None if undecidable.
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from msgspec import Struct
+
 from faults.judging.client_retries import is_unsafe_retry
 from faults.judging.value_tokens import extract_field_pairs, extract_tokens
 from faults.readable_response import decode_readable_body
 from traces.conversation.derived_steps import DerivedSteps, ToolUse, is_error_text
 from traces.conversation.tracker import is_failed_attempt
 from traces.dialects import mcp
-from traces.lazy_dataclass import dataclass
 from traces.model import Exchange, Injection
 
 SENT_AGAIN = "the client sent a write again that had been carried out"
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumptionVerdict:
+class ConsumptionVerdict(Struct, frozen=True):
     """The verdict, the model request that decides it, and why."""
 
     consumed: bool | None

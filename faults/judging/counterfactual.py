@@ -8,18 +8,18 @@ omissions are detected too. A slot that the second wrong value also changes is m
 
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from faults.judging.judge import RunEvidence, is_complete_run
 from faults.judging.post_injection import RunContinuation, find_continuation
 from faults.judging.taint.sinks import SinkSlot, TaintSink
-from traces.lazy_dataclass import dataclass
 from traces.model import Injection
 
 MIN_RUNS = 3
 """Runs of each kind for screening; use five for published results."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CounterfactualSlot:
+class CounterfactualSlot(Struct, frozen=True, kw_only=True):
     """One slot in which runs can differ, and their texts in it."""
 
     where: SinkSlot
@@ -33,8 +33,7 @@ class CounterfactualSlot:
     """Whether the second wrong value changes it too; None without one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CounterfactualResult:
+class CounterfactualResult(Struct, frozen=True, kw_only=True):
     """The result of the forks for one injection."""
 
     tainted: bool | None

@@ -9,15 +9,15 @@ run to run (a time or a random id is part of them), a clean result would prove n
 
 from collections.abc import Mapping, Sequence
 
-from traces.lazy_dataclass import dataclass
+from msgspec import Struct
+
 from traces.model import RunEnding
 
 MIN_LEDGER_TWINS = 3
 MAX_CHANGES_TOLD = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EffectVerdict:
+class EffectVerdict(Struct, frozen=True, kw_only=True):
     """Whether effects were doubled or lost; None if unknown, with the reason in `why` unless the
     world has no ledger."""
 

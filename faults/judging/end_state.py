@@ -8,16 +8,16 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
+from msgspec import Struct
+
 from faults.judging.claims.answer_values import compare_values, has_same_words
 from faults.judging.claims.required_writes import WriteComparison
 from faults.judging.post_injection import RunContinuation
 from faults.judging.taint.taint import TaintResult, is_final_answer_wrong
-from traces.lazy_dataclass import dataclass
 from traces.model import EndReason, RunEnding
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TwinComparison:
+class TwinComparison(Struct, frozen=True, kw_only=True):
     """A faulted run and its clean twins after the target call, with their comparison."""
 
     own: RunContinuation
@@ -32,8 +32,7 @@ EXCERPT_CHARS = 60
 """Maximum characters of a shown value or line."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndStateVerdict:
+class EndStateVerdict(Struct, frozen=True, kw_only=True):
     """The verdict by end state; `passed` is None if undecided, with the reason."""
 
     passed: bool | None

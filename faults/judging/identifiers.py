@@ -1,11 +1,11 @@
 """Specific tokens, and the identifiers in a call's arguments."""
 
+import re
 from functools import lru_cache
 
 from faults.judging.value_tokens import MAX_CACHED_CHARS, extract_tokens
-from traces.lazy_pattern import compile_lazily
 
-_PATH = compile_lazily(r"[\w.~-]*/[\w./~-]+|\b[\w-]+\.[A-Za-z]{1,5}\b")
+_PATH = re.compile(r"[\w.~-]*/[\w./~-]+|\b[\w-]+\.[A-Za-z]{1,5}\b")
 
 
 def is_specific_token(atom: str) -> bool:

@@ -4,6 +4,7 @@ Nothing is declared by hand. A relation counts if it held in the clean result, s
 indicates the fault.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from datetime import date
@@ -11,11 +12,8 @@ from decimal import Decimal
 from itertools import combinations
 
 from faults.document import DocumentNode, TextDocument
-from traces.lazy_pattern import compile_lazily
 
-_COUNT = compile_lazily(
-    r"(?i)(?:^|_)(?:count|total|size|length|len|num|number|n)(?:$|_)|Count$|Total$"
-)
+_COUNT = re.compile(r"(?i)(?:^|_)(?:count|total|size|length|len|num|number|n)(?:$|_)|Count$|Total$")
 
 
 def find_object_nodes(document: TextDocument) -> Iterator[DocumentNode]:

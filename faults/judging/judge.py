@@ -5,8 +5,11 @@ verdict unknown, never a pass.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from copy import replace
+from dataclasses import dataclass
 from functools import cached_property
+
+from msgspec import Struct
 
 from faults.judging.claims.claim_verdict import ClaimVerdict, judge_claim
 from faults.judging.client_retries import find_retries
@@ -26,7 +29,6 @@ from faults.judging.post_injection import RunContinuation, find_continuation, fi
 from faults.judging.taint.sinks import make_call_key
 from faults.judging.taint.taint import TaintResult, analyze_taint, is_final_answer_wrong
 from traces.conversation.derived_steps import DerivedSteps, ToolUse, derive_tape_steps
-from traces.lazy_dataclass import dataclass
 from traces.model import (
     ENDINGS_UNKNOWN,
     JUDGE_VERSION,
@@ -130,8 +132,7 @@ def judge_injection(
     return judge_with_evidence(injection, faulted, twins, peers).verdict
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedInjection:
+class JudgedInjection(Struct, frozen=True, kw_only=True):
     """A verdict and all that it was derived from: what is printed, stored and shown of it."""
 
     injection: Injection
@@ -179,8 +180,7 @@ def judge_with_evidence(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _InjectionFindings:
+class _InjectionFindings(Struct, frozen=True, kw_only=True):
     """Findings after a consumed injection; empty for any other."""
 
     consumed: bool | None
@@ -201,8 +201,7 @@ class _InjectionFindings:
     """Why `noticed` is None."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _InjectionFacts:
+class _InjectionFacts(Struct, frozen=True, kw_only=True):
     """The inputs of one verdict."""
 
     injection: Injection

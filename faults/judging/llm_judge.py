@@ -10,9 +10,10 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
+from msgspec import Struct
+
 from faults.judging.judge import RunEvidence
 from faults.judging.post_injection import find_continuation
-from traces.lazy_dataclass import dataclass
 from traces.model import Injection
 
 type PromptVariant = Literal["plain", "again"]
@@ -46,8 +47,7 @@ step and claims_success.""",
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpinionCase:
+class OpinionCase(Struct, frozen=True, kw_only=True):
     """The parts of an injection that the judge may see."""
 
     injection_id: str
@@ -58,8 +58,7 @@ class OpinionCase:
     """The agent's message and tool calls at each step, by step number."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeOpinion:
+class JudgeOpinion(Struct, frozen=True, kw_only=True):
     """A valid answer."""
 
     noticed: bool
@@ -137,8 +136,7 @@ def parse_judge_opinion(asked: OpinionCase, text: str) -> JudgeOpinion:
     return JudgeOpinion(noticed=True, claims_success=claims, quote=quote, step=step)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeAgreement:
+class JudgeAgreement(Struct, frozen=True, kw_only=True):
     """Agreement of two judges on the same cases; None if undefined."""
 
     cases: int

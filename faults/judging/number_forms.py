@@ -9,29 +9,27 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 
-from traces.lazy_pattern import compile_lazily
-
 MAX_WORD_TEXT_CHARS = 1 << 16
 """Maximum length of a text in which number words are converted."""
 
 _SPACELESS = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
-_SEAM = compile_lazily(
+_SEAM = re.compile(
     rf"(?<=[{_SPACELESS}])(?=[A-Za-z0-9-])|(?<=[A-Za-z0-9])(?=[{_SPACELESS}])"
     r"|(?<=\d)(?=[^\W\d_A-Za-z])|(?<=[^\W\d_A-Za-z])(?=\d)"
 )
 """Boundary of a number or id and a word without a space."""
-_FOREIGN = compile_lazily(r"[^\x00-\x7f]")
+_FOREIGN = re.compile(r"[^\x00-\x7f]")
 _MARKS = str.maketrans({"٫": ".", "٬": ",", "，": ",", "．": ".", "\u2212": "-", "’": "'"})
 _BEFORE, _AFTER = r"(?<![\w.,])", r"(?![\w]|[.,]\d)"
-_GROUPED = compile_lazily(
+_GROUPED = re.compile(
     _BEFORE
     + r"(-?\d{1,3}(?:(?:\.\d{3})+(?=,\d)|(?:\.\d{3}){2,}"
     + r"|(?:['\u00a0\u2009\u202f]\d{3})+|(?: \d{3})+(?=[.,]\d{1,2}\b)))(?:([.,])(\d+))?"
     + _AFTER
 )
-_COMMA = compile_lazily(_BEFORE + r"(-?\d+),(\d{1,2})" + _AFTER)
-_WORDS = compile_lazily(r"[^\W\d_]+(?:(?:-|\s+(?:and\s+|y\s+|et\s+)?)[^\W\d_]+)*")
-_CJK = compile_lazily(
+_COMMA = re.compile(_BEFORE + r"(-?\d+),(\d{1,2})" + _AFTER)
+_WORDS = re.compile(r"[^\W\d_]+(?:(?:-|\s+(?:and\s+|y\s+|et\s+)?)[^\W\d_]+)*")
+_CJK = re.compile(
     r"[〇零一二三四五六七八九两][〇零一二三四五六七八九两十百千万億亿点]+|[十百千]+[一二三四五六七八九]"
 )
 
@@ -91,8 +89,8 @@ _TIMES: Mapping[str, int] = {
 }  # fmt: skip
 _AND = ("and", "y", "et", "und")
 _PART = "|".join(sorted((*_ADDED, "ein", "hundert", "tausend"), key=len, reverse=True))
-_COMPOUND = compile_lazily(rf"(?:{_PART}|und)+")
-_MORPHEME = compile_lazily(rf"{_PART}|und")
+_COMPOUND = re.compile(rf"(?:{_PART}|und)+")
+_MORPHEME = re.compile(rf"{_PART}|und")
 
 
 def _replace_number_words(found: re.Match[str]) -> str:

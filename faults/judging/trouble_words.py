@@ -8,12 +8,10 @@ it conditional (if it is wrong).
 
 import re
 
-from traces.lazy_pattern import compile_lazily
-
 REACTION_STEPS = 3
 """Agent steps after the injected result in which a reaction counts."""
 
-_TROUBLE = compile_lazily(
+_TROUBLE = re.compile(
     r"(?i)\b(fail(?:s|ed|ure|ing)?|errors?|errored|time[ds]?[ -]?out|timeout|unavailable|"
     r"unreachable|refused|rate[ -]?limit(?:ed)?|forbidden|unauthori[sz]ed|denied|"
     r"could not|couldn't|cannot|can't|unable|gave up|giving up|aborted|"
@@ -28,7 +26,7 @@ _TROUBLE = compile_lazily(
     r"invalid|unreadable|unparsable|missing|empty|no effect|no longer|not there|lacks?|"
     r"stale|outdated|out of date|unverified|not verified|cannot confirm|could not confirm)\b"
 )
-_SENTENCE = compile_lazily(r"(?<=[.!?])\s+|\n+")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 
 
 def split_sentences(text: str) -> list[str]:
@@ -50,16 +48,14 @@ def is_reassurance(sentence: str) -> bool:
     return _TROUBLE.search(sentence) is not None and find_trouble_word(sentence) is None
 
 
-_PART = compile_lazily(r"[,;:.!?]\s|\s(?:but|however|although|though|yet)\s", re.IGNORECASE)
-_DENIED = compile_lazily(
+_PART = re.compile(r"[,;:.!?]\s|\s(?:but|however|although|though|yet)\s", re.IGNORECASE)
+_DENIED = re.compile(
     r"(?i)(?:\b(?:no|not|nothing|never|none|neither|nor|nobody|without|zero|if|unless|whether|"
     r"in case|should)\b|\bfree of|n't)"
     r"(?:\s+(?!(?:but|and|because|so|since|which|that)\b)[\w'-]+){0,5}\s*$"
 )
 """Text before a word that denies it: nothing about it is suspicious, if it is wrong."""
-_NONE = compile_lazily(
-    r"(?i)[\w' ]{0,30}\b(?:found none|and found (?:no|nothing)|: ?(?:none|no|0)\b)"
-)
+_NONE = re.compile(r"(?i)[\w' ]{0,30}\b(?:found none|and found (?:no|nothing)|: ?(?:none|no|0)\b)")
 
 
 def find_named_anchor(sentence: str, anchors: tuple[str, ...]) -> str | None:
@@ -79,7 +75,7 @@ def find_named_anchor(sentence: str, anchors: tuple[str, ...]) -> str | None:
     return None
 
 
-_SPACE = compile_lazily(r"[_\-\s]+")
+_SPACE = re.compile(r"[_\-\s]+")
 
 
 def remove_quoted_values(sentence: str, quotes: tuple[str, ...]) -> str:

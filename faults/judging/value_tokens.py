@@ -14,11 +14,10 @@ from typing import Literal, NamedTuple
 import orjson
 
 from faults.judging.number_forms import normalize_numbers
-from traces.lazy_pattern import compile_lazily
 
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _MONTH = rf"(?i:{'|'.join(_MONTHS)})[a-z]*\.?"
-_TOKEN = compile_lazily(
+_TOKEN = re.compile(
     r"(?P<day>\b\d{4}-\d{2}-\d{2}"
     r"(?:[T ]\d{2}:\d{2}(?::\d{2})?(?:\.\d+)?(?:Z|[+-]\d{2}:?\d{2})?)?)"
     rf"|(?P<words>\b\d{{1,2}}(?:st|nd|rd|th)? (?:of )?{_MONTH},? \d{{4}}\b"
@@ -28,7 +27,7 @@ _TOKEN = compile_lazily(
     r"|(?P<number>(?<![\w.])-?\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\w)"
     r"|(?<![\w.])-?\d+(?:\.\d+)?(?!\w))"
 )
-_BLANKS = compile_lazily(r"\s+")
+_BLANKS = re.compile(r"\s+")
 MAX_CACHED_CHARS = 1 << 12
 """Maximum length of the texts of which many are cached: the same texts recur often."""
 

@@ -1,7 +1,7 @@
 """Parse a fault that a person wrote: parse it, apply the operator's parameter types, check it."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from copy import replace
 
 from faults.plugins import find_operator
 from faults.specs.spec_check import bind_operator

@@ -9,13 +9,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from traces.did_you_mean import suggest_nearest_name
-from traces.lazy_pattern import compile_lazily
 from traces.model import Fault, Place, Scalar
 
 PLACES: tuple[Place, ...] = ("http", "mcp", "model-boundary", "model")
 KEYS = ("fault", "params", "where", "when", "nth", "persist", "at", "max_injections")
 
-_QUOTED = compile_lazily(r'[^,="]*=\s*"(?:[^"\\]|\\.)*"(?=\s*(?:,|\Z))', re.DOTALL)
+_QUOTED = re.compile(r'[^,="]*=\s*"(?:[^"\\]|\\.)*"(?=\s*(?:,|\Z))', re.DOTALL)
 """A key with a JSON string."""
 
 

@@ -1,5 +1,7 @@
 """A fault bound to a run: the calls it targets, and how often it was injected."""
 
+from msgspec import Struct
+
 from faults.operator import COPY, Operator
 from faults.specs.spec_check import bind_operator
 from faults.targeting.model_turns import find_wanted_tool
@@ -7,12 +9,10 @@ from faults.targeting.selector import CallSelector
 from faults.targeting.site import InjectionSite
 from traces.conversation.model_turn import ModelTurn
 from traces.conversation.tracker import STRONG_JOINS, TrackedCall
-from traces.lazy_dataclass import dataclass
 from traces.model import Fault, Place
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BoundFault:
+class BoundFault(Struct, frozen=True, kw_only=True):
     """A fault, and the recorded call at which it begins; None if there is no recording."""
 
     fault: Fault

@@ -5,7 +5,7 @@ too. Responses made by a fault are not observations. Results count once the mode
 so that parallel calls give the same observations in any order of their responses.
 """
 
-from dataclasses import replace
+from copy import replace
 
 from faults.targeting.observations import NO_OBSERVATIONS, CallObservation, CleanObservations
 from traces.conversation.tracker import ConversationTap, TrackedCall, canonicalize_arguments

@@ -13,10 +13,9 @@ from traces.conversation.derived_steps import DerivedSteps
 from traces.conversation.model_turn import ModelTurn, list_agent_turns
 from traces.conversation.tracker import ExchangeContext
 from traces.did_you_mean import suggest_nearest_name
-from traces.lazy_pattern import compile_lazily
 from traces.model import Fault
 
-_TITLE = compile_lazily(r"\btitle\b", re.IGNORECASE)
+_TITLE = re.compile(r"\btitle\b", re.IGNORECASE)
 _TRIGGERS = ("nth", "after_calls", "every", "probability", "step_range", "position")
 
 

@@ -7,18 +7,19 @@ never fabricated.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from copy import replace
+from dataclasses import dataclass
 from functools import cached_property
+
+from msgspec import Struct
 
 from faults.document import DocumentNode, NodeKind, TextDocument, parse_document
 from traces.conversation.derived_steps import DerivedSteps, ToolUse
 from traces.conversation.tracker import TrackedCall, canonicalize_arguments
-from traces.lazy_dataclass import dataclass
 from traces.model import Exchange, Response
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallObservation:
+class CallObservation(Struct, frozen=True, kw_only=True):
     """One call of the clean recording and its result."""
 
     call_id: str

@@ -6,13 +6,12 @@ names the first known word decides: `get_order` and `searchFlights` read, `issue
 names its tool does not depend on it.
 """
 
+import re
 from typing import Literal, Protocol
-
-from traces.lazy_pattern import compile_lazily
 
 type ToolSide = Literal["read", "write"]
 
-_WORD = compile_lazily(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 READ_WORDS = """
     browse calculate check compare compute convert count describe diff download exists explain
     fetch find get glob grep has inspect is list load lookup ls open peek ping poll preview query

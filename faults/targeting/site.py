@@ -1,7 +1,9 @@
 """Injection sites: the one call, or model turn, chosen before anything runs."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from copy import replace
+
+from msgspec import Struct
 
 from faults.operator import COPY, Operator
 from faults.seeded_random import make_draw_address, to_unit_interval
@@ -12,12 +14,10 @@ from traces.conversation.derived_steps import DerivedSteps, ToolUse
 from traces.conversation.model_turn import ModelTurn
 from traces.conversation.tracker import TrackedCall, canonicalize_arguments
 from traces.did_you_mean import suggest_nearest_name
-from traces.lazy_dataclass import dataclass
 from traces.model import Fault, Place
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InjectionSite:
+class InjectionSite(Struct, frozen=True, kw_only=True):
     """A call, identified by its tool, arguments and ordinal, and by its id or its prefix.
 
     The id decides if no other call of the recording has it: ids are the model's, whose responses

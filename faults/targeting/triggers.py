@@ -27,10 +27,11 @@ Persistence sets which later calls, with all their attempts, are affected too:
 from collections.abc import Mapping
 from typing import Literal, get_args
 
+from msgspec import Struct
+
 from faults import jsonpath
 from faults.specs.spec_syntax import parse_spec_text
 from traces.did_you_mean import suggest_nearest_name
-from traces.lazy_dataclass import dataclass
 from traces.model import Fault, Scalar
 
 type Trigger = Literal[
@@ -63,8 +64,7 @@ REPEATING_TRIGGERS: tuple[Trigger, ...] = ("every", "probability")
 """Triggers that can begin more than once."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FaultTrigger:
+class FaultTrigger(Struct, frozen=True, kw_only=True):
     """A trigger with its value."""
 
     trigger: Trigger = "nth"
@@ -76,8 +76,7 @@ class FaultTrigger:
     question: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FaultPersistence:
+class FaultPersistence(Struct, frozen=True, kw_only=True):
     """How a fault persists."""
 
     name: Persistence = "once"

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
-from traces.lazy_dataclass import dataclass
+from msgspec import Struct
 
 TCP, UDP, ICMP, ICMP6 = 6, 17, 1, 58
 PROTOCOLS: Mapping[int, str] = {TCP: "tcp", UDP: "udp", ICMP: "icmp", ICMP6: "icmp"}
@@ -30,8 +30,7 @@ QUOTED_BYTES = 512
 SO_ATTACH_FILTER = 26
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class BlockedConnection:
+class BlockedConnection(Struct, frozen=True, order=True):
     """An address outside the proxy that an agent tried to reach."""
 
     address: str
@@ -47,8 +46,7 @@ class BlockedConnection:
         return f"{host}{port} {self.protocol}" + (f" ({self.name})" if self.name else "")
 
 
-@dataclass(frozen=True, slots=True)
-class IpPacket:
+class IpPacket(Struct, frozen=True):
     """The used fields of an IP packet; `ports` is None if its protocol has no ports."""
 
     protocol: int

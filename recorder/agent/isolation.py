@@ -22,11 +22,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from msgspec import Struct
+
 from recorder.agent.blocked_connections import BlockedConnection, BlockedConnectionMonitor
 from recorder.agent.outside_files import OutsideFiles, list_layer_folders
 from recorder.agent.run_limits import RunLimits
 from recorder.agent.scratch_paths import find_named_paths, list_scratch_folders, select_outer_paths
-from traces.lazy_dataclass import dataclass
 from traces.reachable_paths import is_reachable, is_reachable_file, is_reachable_folder
 
 ENTER_NAMESPACES = (
@@ -41,8 +42,7 @@ BUILD_TIMEOUT = 30.0
 """Seconds that setting up the namespaces may take."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MountedCopy:
+class MountedCopy(Struct, frozen=True, kw_only=True):
     """A folder over which a copy of it is mounted."""
 
     path: Path
@@ -196,8 +196,7 @@ class AgentIsolation:
                     await self._serve(each)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MissingCapabilities:
+class MissingCapabilities(Struct, frozen=True, kw_only=True):
     """Why each kind of isolation is unavailable here; None if it is available."""
 
     alone: str | None

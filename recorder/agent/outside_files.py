@@ -7,23 +7,22 @@ does what it did and the user's files stay. Temporary folders, sockets below /ru
 """
 
 import os
+import re
 import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from traces.lazy_dataclass import dataclass
-from traces.lazy_pattern import compile_lazily
+from msgspec import Struct
 
 REAL_FOLDERS = (Path("/dev"), Path("/proc"), Path("/run"), Path("/sys"), Path("/tmp"))
 """Folders of the root that stay as they are: those of the kernel, scratch, and unix sockets, which
 cannot be reached through an overlay."""
 SCRATCH_FOLDERS = (Path("/var/tmp"),)
-_OCTAL = compile_lazily(r"\\([0-7]{3})")
+_OCTAL = re.compile(r"\\([0-7]{3})")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutsideFiles:
+class OutsideFiles(Struct, frozen=True, kw_only=True):
     """Folders outside of a copy whose changes go to layers, and the paths that stay real."""
 
     layers: Path

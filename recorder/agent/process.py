@@ -13,17 +13,17 @@ from functools import partial
 from pathlib import Path
 from typing import IO, NamedTuple
 
+from msgspec import Struct
+
 from recorder.agent.isolation import AgentIsolation
 from recorder.ending_signals import ENDING_SIGNALS
-from traces.lazy_dataclass import dataclass
 from traces.reachable_paths import is_reachable, is_reachable_file
 
 GRACE_SECONDS = 2.0
 """Seconds between SIGTERM and SIGKILL for leftover processes, or for an agent out of budget."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentExit:
+class AgentExit(Struct, frozen=True, kw_only=True):
     """How the agent ended."""
 
     code: int

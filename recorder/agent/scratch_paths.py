@@ -6,15 +6,14 @@ libraries from there.
 """
 
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from traces.lazy_pattern import compile_lazily
-
 UNNAMED_VARIABLES = frozenset(("TMPDIR", "TMP", "TEMP", "PWD", "OLDPWD", "_"))
 """Variables that name a folder without a wish to keep it."""
-_PATH = compile_lazily(r"(?<![\w./~-])(?:[a-z+]+://)?(/[^\s'\"`<>|;&:,()\[\]{}]+)")
+_PATH = re.compile(r"(?<![\w./~-])(?:[a-z+]+://)?(/[^\s'\"`<>|;&:,()\[\]{}]+)")
 
 
 def list_scratch_folders() -> tuple[Path, ...]:

@@ -15,9 +15,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import IO
 
+from msgspec import Struct
+
 from recorder.agent.process import AgentStreams
 from recorder.agent.terminal_queries import TerminalQueries
-from traces.lazy_dataclass import dataclass
 
 PIECE = 1 << 14
 TICK = 0.02
@@ -26,8 +27,7 @@ _LOCAL_FLAGS = 3
 _WINDOW, _MAX_SIZE = struct.Struct("HHHH"), 0xFFFF
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class Progress(Struct, frozen=True, kw_only=True):
     """How far a run's conversation is."""
 
     steps: int = 0

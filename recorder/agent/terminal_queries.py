@@ -9,8 +9,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from traces.lazy_pattern import compile_lazily
-
 _END = rb"(?:\x07|\x1b\\)"
 _QUERIES = {
     "attributes": (rb"\x1b\[0?c", rb"\x1b\[\?[\d;]*c"),
@@ -40,7 +38,7 @@ def _join(place: int) -> re.Pattern[bytes]:
 
 
 _ASKED, _REPLIED = _join(0), _join(1)
-_UNFINISHED = compile_lazily(rb"\x1b(?:[\[\]P_][^\x1b\x07]{0,200}\x1b?)?\Z")
+_UNFINISHED = re.compile(rb"\x1b(?:[\[\]P_][^\x1b\x07]{0,200}\x1b?)?\Z")
 """A control sequence that may go on in the next bytes."""
 
 

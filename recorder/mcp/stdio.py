@@ -25,16 +25,16 @@ import signal
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import field, replace
+from copy import replace
 from pathlib import Path
 from socket import socket
 from typing import cast
 
 import orjson
+from msgspec import Struct, field
 
 from recorder.mcp import tee
 from traces.clock import RunClock
-from traces.lazy_dataclass import dataclass
 from traces.model import Chunk, Exchange, Request, Response
 from traces.tape.field_types import to_parsable_url
 from traces.taps import TapChain
@@ -59,8 +59,7 @@ JSON_RPC_REFUSED = -32001
 NO_WAY_OUT = Response(status=502, chunks=(Chunk(at=0.0, data=b"refused: no way out"),))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class McpStdioContext:
+class McpStdioContext(Struct, frozen=True, kw_only=True):
     """The settings and state that all sessions of a run share."""
 
     taps: TapChain

@@ -11,6 +11,7 @@ waits for an answer keeps the connection open.
 """
 
 import asyncio
+import re
 import ssl
 import time
 from collections.abc import Callable
@@ -38,7 +39,6 @@ from recorder.proxy.tls import (
     parse_client_hello,
 )
 from recorder.proxy.websocket_writer import AgentWebSocketClose, AgentWebSocketMessage
-from traces.lazy_pattern import compile_lazily
 from traces.model import find_header
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ MAX_WAITING_REQUESTS = 32
 LINGER_SECONDS = 2.0
 """Seconds between this end of a connection and the agent's, before it is aborted."""
 
-_MAY_BECOME_HTTP = compile_lazily(rb"[A-Za-z]{,20} ?")
-_HTTP_START = compile_lazily(rb"[A-Za-z]+ [^\n]")
+_MAY_BECOME_HTTP = re.compile(rb"[A-Za-z]{,20} ?")
+_HTTP_START = re.compile(rb"[A-Za-z]+ [^\n]")
 
 ABANDONED_HANDSHAKE = "the agent left in the TLS handshake, as one that trusts other certificates"
 

@@ -13,11 +13,10 @@ import errno
 import ssl
 from base64 import b64encode
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from ipaddress import ip_address, ip_network
 from urllib.parse import unquote, urlsplit
 
-from traces.lazy_dataclass import dataclass
 from traces.model import Chunk, Headers, Response, find_header
 
 DEFAULT_PORTS = {"http": 80, "https": 443}

@@ -1,16 +1,16 @@
 """The part of a held MCP stream that the agent gets before the response is changed."""
 
 from collections.abc import Iterable
-from dataclasses import field, replace
+from copy import replace
+
+from msgspec import Struct, field
 
 from traces.bodies.sse import find_sse_event_ends
 from traces.dialects import mcp
-from traces.lazy_dataclass import dataclass
 from traces.model import Chunk, Response
 
 
-@dataclass(slots=True)
-class HeldMcpStream:
+class HeldMcpStream(Struct):
     """A stream of events whose response is held back; what precedes it is passed on."""
 
     head: Response

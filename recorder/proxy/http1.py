@@ -17,6 +17,7 @@ changes a field only if the answer could not be framed otherwise:
 HTTP/2 is sent as HTTP/1.1.
 """
 
+import re
 from collections import deque
 from collections.abc import Callable
 from functools import lru_cache
@@ -24,7 +25,6 @@ from typing import Literal, NamedTuple
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
-from traces.lazy_pattern import compile_lazily
 from traces.model import Headers, Response, find_header
 from traces.tape.field_types import to_parsable_url
 
@@ -40,10 +40,10 @@ REFUSALS = {
 }
 """Answers to bytes that are not a request; they never become an exchange."""
 
-_BARE = compile_lazily(rb"\0|\r(?:[^\n]|\Z)")
+_BARE = re.compile(rb"\0|\r(?:[^\n]|\Z)")
 """NUL, or CR without LF: no recipient may pass them on, as others read them as an end (RFC 9112
 2.2, RFC 9110 5.5)."""
-_LENGTH = compile_lazily(rb"\r\n[Cc]ontent-[Ll]ength: ([0-9]{1,9})\r\n")
+_LENGTH = re.compile(rb"\r\n[Cc]ontent-[Ll]ength: ([0-9]{1,9})\r\n")
 _MAX_KNOWN_HEADS = 64
 """How many heads of one connection are cached to avoid parsing them again."""
 _URL_CACHE_SIZE = 1024

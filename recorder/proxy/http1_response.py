@@ -6,16 +6,16 @@ It is lenient, as many clients are. Bytes that it cannot parse make the exchange
 to the agent.
 """
 
+import re
 from typing import NamedTuple
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
-from traces.lazy_pattern import compile_lazily
 from traces.model import Headers, Request, Response
 
 _NOT_FORWARDED = {"proxy-connection", "proxy-authorization"}
 _BODYLESS_STATUSES = (204, 304)
-_CONNECTION_FIELD = compile_lazily(rb"(?i)(connection|keep-alive|proxy-connection)[ \t]*:")
+_CONNECTION_FIELD = re.compile(rb"(?i)(connection|keep-alive|proxy-connection)[ \t]*:")
 
 
 class AnswerEnd(NamedTuple):

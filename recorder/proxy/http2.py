@@ -9,7 +9,6 @@ the connection has others.
 import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import field
 
 from h2.config import H2Configuration
 from h2.connection import H2Connection
@@ -21,9 +20,9 @@ from h2.events import (
     StreamReset,
 )
 from h2.exceptions import ProtocolError
+from msgspec import Struct, field
 
 from recorder.proxy.http1_response import Http1ResponseReader, encode_request
-from traces.lazy_dataclass import dataclass
 from traces.model import Headers, Request
 
 _READ_SIZE = 1 << 16
@@ -33,8 +32,7 @@ _HOP_BY_HOP = frozenset(
 """Fields that HTTP/2 forbids (RFC 9113 8.2.2)."""
 
 
-@dataclass(slots=True)
-class _Stream:
+class _Stream(Struct):
     """One request, and the bytes of its answer that the agent's window has no room for."""
 
     headers: list[tuple[str, str]]

@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from recorder.ca import ensure_ca_certificate
 from recorder.proxy.http1 import parse_authority_host
@@ -13,12 +14,10 @@ from recorder.proxy.route import DIRECT_ROUTE, Origin, UpstreamRoute, split_orig
 from recorder.proxy.server import ProxyServer, RunListener
 from recorder.proxy.upstream import OriginClient
 from traces.clock import RunClock
-from traces.lazy_dataclass import dataclass
 from traces.taps import TapChain
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordingProxy:
+class RecordingProxy(Struct, frozen=True, kw_only=True):
     """A listening proxy."""
 
     listener: RunListener

@@ -13,9 +13,10 @@ a response is a refusal made here, and its response is sent completely.
 """
 
 import asyncio
+import re
 from collections.abc import Awaitable, Iterable
 from contextlib import suppress
-from dataclasses import replace
+from copy import replace
 from http import HTTPStatus
 from math import inf
 from typing import TYPE_CHECKING
@@ -32,7 +33,6 @@ from recorder.proxy.websocket_writer import (
 from traces.bodies import stream_events
 from traces.bodies.websocket import is_websocket_upgrade
 from traces.dialects import mcp
-from traces.lazy_pattern import compile_lazily
 from traces.model import Chunk, Exchange, Headers, Request, Response, find_header
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from recorder.proxy.http1_response import AnswerEnd, AnswerPart
     from recorder.proxy.upstream import UpstreamClient
 
-_HANG_SECONDS = compile_lazily(r"timeout: ([\d.]+) s")
+_HANG_SECONDS = re.compile(r"timeout: ([\d.]+) s")
 KEPT_ANSWER_BYTES = 1 << 25
 """Maximum size of an answer for which taps get all chunks again at the end."""
 RECHECK_SECONDS = 0.01

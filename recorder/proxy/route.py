@@ -1,14 +1,14 @@
 """How the proxy reaches servers: replaced addresses, trusted CAs, upstream proxies."""
 
 from collections.abc import Mapping
-from dataclasses import field
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from msgspec import Struct, field
+
 from recorder.proxy.corporate_proxy import DEFAULT_PORTS, ProxySettings, UpstreamProxy
-from traces.lazy_dataclass import dataclass
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 
@@ -22,8 +22,7 @@ class Origin(NamedTuple):
     port: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpstreamRoute:
+class UpstreamRoute(Struct, frozen=True, kw_only=True):
     """How the proxy reaches servers."""
 
     hosts: Mapping[str, tuple[str, int]] = field(default_factory=dict)

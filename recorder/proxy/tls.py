@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING
 
-from traces.lazy_dataclass import dataclass
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from recorder.proxy.certificates import HostCertificates
@@ -64,8 +64,7 @@ class CertificateAuthority:
         return context
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientHello:
+class ClientHello(Struct, frozen=True, kw_only=True):
     """The fields of a ClientHello that are used."""
 
     sni: str | None

@@ -12,13 +12,14 @@ import ssl
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import field, replace
+from copy import replace
 from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
 import certifi
+from msgspec import Struct, field
 
 from recorder.proxy.corporate_proxy import (
     ProxyRefusedError,
@@ -31,7 +32,6 @@ from recorder.proxy.http1_response import AnswerEnd, AnswerPart, encode_request
 from recorder.proxy.origin_connection import OriginConnection, TakePart, UpstreamFailedError
 from recorder.proxy.route import LOOPBACK_NAMES, Origin, UpstreamRoute, split_origin
 from recorder.proxy.tls import ClientHello, TlsConnection
-from traces.lazy_dataclass import dataclass
 from traces.model import Chunk, Exchange, Headers, Response, find_header
 
 type HeadCallback = Callable[[Response], None]
@@ -82,8 +82,7 @@ class UpstreamClient(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class _Link:
+class _Link(Struct):
     """The connections to servers of one connection of the agent."""
 
     line: AgentLine

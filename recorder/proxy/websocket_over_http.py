@@ -8,7 +8,9 @@ that the provider sends over WebSocket.
 
 import json
 from collections.abc import Awaitable
-from dataclasses import field, replace
+from copy import replace
+
+from msgspec import Struct, field
 
 from recorder.proxy.http1_response import AnswerEnd
 from recorder.proxy.origin_connection import TakePart
@@ -17,7 +19,6 @@ from traces.bodies.content_encoding import decode_content
 from traces.bodies.sse import parse_sse_events
 from traces.bodies.websocket import is_websocket_upgrade
 from traces.dialects import find_dialect, stored_conversation
-from traces.lazy_dataclass import dataclass
 from traces.model import Chunk, Exchange, Headers, Request, Response, find_header
 
 _UPGRADE_HEADERS = (
@@ -107,8 +108,7 @@ def _is_websocket_turn(exchange: Exchange) -> bool:
     return is_turn and find_dialect(exchange.request) is not None
 
 
-@dataclass(slots=True)
-class _EventStreamMessages:
+class _EventStreamMessages(Struct):
     """Splits the stream of an answer into messages as it arrives."""
 
     _head: HeadCallback

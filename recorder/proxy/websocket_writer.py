@@ -8,7 +8,10 @@ the form of `traces.bodies.websocket`.
 import base64
 import hashlib
 from collections.abc import Iterator
-from dataclasses import field, replace
+from copy import replace
+from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from traces.bodies.websocket import (
     BINARY_METHOD,
@@ -16,7 +19,6 @@ from traces.bodies.websocket import (
     read_binary_flags,
     read_websocket_close,
 )
-from traces.lazy_dataclass import dataclass
 from traces.model import Headers, Request, Response, find_header
 
 _ACCEPT_GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
@@ -39,8 +41,7 @@ def accept_upgrade(request: Request, answer: Response) -> Response:
     return replace(answer, headers=headers)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentWebSocketMessage:
+class AgentWebSocketMessage(Struct, frozen=True, kw_only=True):
     """A message of the agent, and the time it was complete."""
 
     binary: bool
@@ -52,8 +53,7 @@ class AgentWebSocketMessage:
         return BINARY_METHOD if self.binary else TEXT_METHOD
 
 
-@dataclass(frozen=True, slots=True)
-class AgentWebSocketClose:
+class AgentWebSocketClose(Struct, frozen=True):
     """The agent closed, or violated the protocol: `answer` is the last frame it gets."""
 
     answer: bytes

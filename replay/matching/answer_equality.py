@@ -8,9 +8,11 @@ of a value; whether it is used, and whether it differs in each run, others have 
 import re
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
+from copy import replace
 from datetime import date
 from typing import Literal
+
+from msgspec import Struct
 
 from replay.matching.body_path import iter_leaf_values
 from replay.matching.rules import MatchRules
@@ -18,26 +20,23 @@ from replay.matching.typed_values import get_type_pattern, parse_possible_days
 from traces.bodies.canonical_json import parse_exact_json
 from traces.bodies.content_encoding import decode_content_or_raw
 from traces.dialects import mcp
-from traces.lazy_dataclass import dataclass
-from traces.lazy_pattern import compile_lazily
 from traces.model import Chunk, Exchange, Response
 from traces.redaction.redactor import PLACEHOLDER
 
 type ChangeKind = Literal["clock", "id", "number", "other"]
 """A time, a name, a number; or anything else, which no rule of this module lets differ."""
 
-_VALUE = compile_lazily(r"(?=[\w.:+@-]*\d)[\w.:+@-]*\w|[A-Za-z0-9_-]{16,}")
+_VALUE = re.compile(r"(?=[\w.:+@-]*\d)[\w.:+@-]*\w|[A-Za-z0-9_-]{16,}")
 """A word that can be a value of a run: with a digit, or long."""
-_NUMBER = compile_lazily(r"-?\d+(?:\.\d+)?(?:[num\u00b5]?s)?")
-_SEPARATOR = compile_lazily(r"[^0-9A-Za-z]")
-_CLOCK = compile_lazily(get_type_pattern("clock"))
-_DAY = compile_lazily(get_type_pattern("day"))
-_RANDOM = compile_lazily(get_type_pattern("uuid"))
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[num\u00b5]?s)?")
+_SEPARATOR = re.compile(r"[^0-9A-Za-z]")
+_CLOCK = re.compile(get_type_pattern("clock"))
+_DAY = re.compile(get_type_pattern("day"))
+_RANDOM = re.compile(get_type_pattern("uuid"))
 _NO_CHANGE: tuple["AnswerChange", ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerChange:
+class AnswerChange(Struct, frozen=True):
     """One value in which a live answer differs from the recorded one."""
 
     kind: ChangeKind
@@ -56,8 +55,7 @@ class AnswerChange:
         return re.sub(r"\[\d+\]", "", self.where).rpartition(".")[2]
 
 
-@dataclass(frozen=True, slots=True)
-class RunDays:
+class RunDays(Struct, frozen=True):
     """The days of the recording and of this run, anywhere on Earth."""
 
     recorded: AbstractSet[date]
@@ -116,8 +114,7 @@ def has_common_value(recorded: Response, live: Response, rules: MatchRules) -> b
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Leaf:
+class _Leaf(Struct, frozen=True):
     text: str
     is_text: bool
 

@@ -7,6 +7,8 @@ learnt for a value that something later uses: an id is renamed instead, and a ti
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from msgspec import Struct
+
 from replay.matching.answer_equality import (
     AnswerChange,
     RunDays,
@@ -16,15 +18,13 @@ from replay.matching.answer_equality import (
 )
 from replay.matching.rule_learning import RequestDifference, make_typed_difference
 from replay.matching.rules import MatchRules
-from traces.lazy_dataclass import dataclass
 from traces.model import Exchange
 
 type UseCheck = Callable[[int, AnswerChange], bool]
 """Returns whether a later text of the recording uses a value of an exchange, by its seq."""
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerPair:
+class AnswerPair(Struct, frozen=True):
     """A recorded exchange, and one of another run whose request is the same."""
 
     recorded: Exchange

@@ -7,11 +7,9 @@ A key is written literally, even with a dot in it; `[2]` is an item of a list an
 import re
 from collections.abc import Iterator
 
-from traces.lazy_pattern import compile_lazily
-
 type Holder = dict[str, object] | list[object]
 
-_ITEM = compile_lazily(r"\.?(?:\[(\d+|\*)\]|(\d+|\*)(?=[.\[]|\Z))")
+_ITEM = re.compile(r"\.?(?:\[(\d+|\*)\]|(\d+|\*)(?=[.\[]|\Z))")
 
 
 def find_path_holders(value: object, path: str) -> Iterator[tuple[Holder, str | int]]:

@@ -8,8 +8,10 @@ which no other value of a run has.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import field, replace
+from copy import replace
 from hashlib import blake2b
+
+from msgspec import Struct, field
 
 from replay.matching.headers import find_multipart_delimiter
 from replay.matching.rules import MatchRules
@@ -24,7 +26,6 @@ from traces.conversation.volatile_fields import (
 )
 from traces.dialects import find_dialect
 from traces.dialects.types import DialectLens
-from traces.lazy_dataclass import dataclass
 from traces.model import Request
 from traces.redaction.fingerprints import find_replaceable_tags
 from traces.redaction.redactor import PLACEHOLDER, RedactionRecord
@@ -60,16 +61,14 @@ def make_placeholder_normalizer(
     return normalize if replaceable else _keep_placeholders
 
 
-@dataclass(frozen=True, slots=True)
-class MatchKey:
+class MatchKey(Struct, frozen=True):
     """A key of the parts of a request that count, and the volatile values that do not."""
 
     key: bytes
     drawn: tuple[VolatileValue, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _MessageKey:
+class _MessageKey(Struct, frozen=True):
     """The key of a message, or of the body around the messages."""
 
     said: bytes = b""

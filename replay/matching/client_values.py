@@ -9,11 +9,10 @@ recorded answer is played with the values of this run.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from copy import replace
 
 from replay.matching.typed_values import get_type_pattern
 from replay.value_renaming import ValueRenaming
-from traces.lazy_pattern import compile_lazily
 from traces.model import (
     BodyEdit,
     Request,
@@ -28,20 +27,20 @@ type ValuePair = tuple[str, str]
 
 MIN_MAPPED_LENGTH = 4
 """Minimum characters of a mapped value that replaces another in answers."""
-_ID = compile_lazily(get_type_pattern("uuid"))
-_PREFIX = compile_lazily(r"[A-Za-z]+_")
-_WORD = compile_lazily(
+_ID = re.compile(get_type_pattern("uuid"))
+_PREFIX = re.compile(r"[A-Za-z]+_")
+_WORD = re.compile(
     r"(?<![0-9A-Za-z])(?:[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}|[0-9A-Za-z]{8,})"
     r"(?![0-9A-Za-z])"
 )
 _NAME_START = r"(?:(?<![0-9A-Za-z_\\\\-])|(?<=\\\\[bfnrt])|(?<=\\\\u[0-9A-Fa-f]{4}))"
 """Also after an escape of JSON."""
-_LABEL = compile_lazily(
+_LABEL = re.compile(
     rf"{_NAME_START}(?P<name>[A-Za-z][\w-]*)(?P<sign>(?:\\*\")? ?[:=] ?(?:\\*\")?)"
     r"(?P<value>\d{1,7})(?![\w.-])"
 )
-_LABEL_KEY = compile_lazily(r"[\w-]+ \d{1,7}")
-_NAME_WORD = compile_lazily(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_LABEL_KEY = re.compile(r"[\w-]+ \d{1,7}")
+_NAME_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _CONCURRENT_THINGS = frozenset(
     ("agent", "cmd", "command", "exec", "job", "process", "session", "shell", "task", "terminal",
      "thread", "worker")

@@ -12,24 +12,24 @@ What an answer gave the agent (a refreshed token, a session) is sent back as it 
 needs no such rule, and is no second identity.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from functools import cached_property, lru_cache
 from urllib.parse import urlsplit
 
-from traces.lazy_pattern import compile_lazily
 from traces.model import Headers, Request
 from traces.redaction.detection.credential_names import ONE_TIME_SCHEME, is_auth_header
 from traces.redaction.fingerprints import can_compare_marks
 from traces.redaction.redactor import PLACEHOLDER, RedactionRecord
 
-_LOGIN_FIELD = compile_lazily(
+_LOGIN_FIELD = re.compile(
     r"(?:proxy-)?authorization\Z|authentication\Z"
     r"|.*(?:api-?key|(?:access|auth|subscription|secret)-key"
     r"|(?:security|access|auth|session|private)-token)\Z"
 )
-_SESSION_COOKIE = compile_lazily(r"(?i)cookie .*(?:sess|sid\Z|auth|token|jwt|login)")
-_EARLIER_MASK = compile_lazily(r"x{1,4}|[a-z]\d{1,9}x*Z")
+_SESSION_COOKIE = re.compile(r"(?i)cookie .*(?:sess|sid\Z|auth|token|jwt|login)")
+_EARLIER_MASK = re.compile(r"x{1,4}|[a-z]\d{1,9}x*Z")
 """A short value on a tape of an earlier version, which does not tell it from others."""
 _WEAK_CLASSES = "bknp"
 """Classes of secrets that are recognised by their place alone."""

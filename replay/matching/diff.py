@@ -16,12 +16,11 @@ from replay.matching.rules import RULE_PLACES, MatchRules, parse_match_rule
 from traces.bodies.canonical_json import parse_exact_json
 from traces.bodies.content_encoding import decode_content_or_raw
 from traces.dialects import find_dialect
-from traces.lazy_pattern import compile_lazily
 from traces.model import Exchange, Headers, Request, Response
 from traces.redaction.redactor import PLACEHOLDER
 from traces.tape import is_complete_exchange
 
-_INDEX = compile_lazily(r"\[\d+\]")
+_INDEX = re.compile(r"\[\d+\]")
 _WINDOW_CHARS = 40
 _MAX_DIFFERENCES = 8
 _MAX_EDITED_FIELDS = 3

@@ -18,7 +18,6 @@ from traces.bodies.generated_values import (
     is_answer_affecting_name,
     is_run_scoped_name,
 )
-from traces.lazy_pattern import compile_lazily
 from traces.model import Headers, Request
 from traces.redaction.detection.credential_names import is_auth_header
 
@@ -29,10 +28,10 @@ _TRANSPORT_FIELDS = frozenset(
      "sec-websocket-key", "sec-websocket-version", "te", "trailer", "transfer-encoding",
      "upgrade-insecure-requests", "via")
 )  # fmt: skip
-_CLIENT_FIELDS = compile_lazily(
+_CLIENT_FIELDS = re.compile(
     r".*user-agent\Z|x-stainless-|x-goog-api-client\Z|sec-ch-|sec-fetch-|sec-gpc\Z|dnt\Z"
 )
-_TRACING_FIELDS = compile_lazily(
+_TRACING_FIELDS = re.compile(
     r"traceparent\Z|tracestate\Z|b3\Z|x-b3-|uber-trace-id\Z|sentry-trace\Z|newrelic\Z"
     r"|x-datadog-|x-amzn-trace-id\Z|x-cloud-trace-context\Z|elastic-apm-|x-instana-"
     r"|amz-sdk-invocation-id\Z|amz-sdk-request\Z|x-amz-date\Z|x-ms-date\Z"
@@ -94,7 +93,7 @@ def select_counted_fields(
     return fields
 
 
-_BOUNDARY = compile_lazily(r"(?i)boundary=(?:\"([^\"]+)\"|([^\s;,\"]+))")
+_BOUNDARY = re.compile(r"(?i)boundary=(?:\"([^\"]+)\"|([^\s;,\"]+))")
 
 
 def find_multipart_delimiter(request: Request) -> re.Pattern[bytes] | None:
@@ -185,4 +184,4 @@ def is_coding_accepted(asked: Headers, coding: str) -> bool:
     return "*" in codings or coding in codings or coding.removeprefix("x-") in codings
 
 
-_ZERO_QUALITY = compile_lazily(r";\s*q=0(?:\.0*)?\s*\Z")
+_ZERO_QUALITY = re.compile(r";\s*q=0(?:\.0*)?\s*\Z")

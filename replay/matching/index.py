@@ -20,9 +20,11 @@ messages, so by its bytes the first of two equal calls could get the answer to t
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from copy import replace
 from functools import partial
 from typing import Literal
+
+from msgspec import Struct
 
 from replay.matching.canonical_key import CanonicalKeys, MatchKey
 from replay.matching.client_values import (
@@ -44,7 +46,6 @@ from traces.bodies.content_encoding import decode_content_or_raw
 from traces.conversation.derived_steps import find_answer_end
 from traces.conversation.volatile_fields import VolatileValue
 from traces.dialects import find_dialect, mcp
-from traces.lazy_dataclass import dataclass
 from traces.model import Exchange, Request
 from traces.redaction.redactor import RedactionRecord
 from traces.tape import LazyExchanges, hash_request_parts
@@ -66,8 +67,7 @@ def _keep_unredacted(request: Request) -> Request:
     return request
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestMatch:
+class RequestMatch(Struct, frozen=True, kw_only=True):
     """A recorded exchange for a request, and the reason it was chosen."""
 
     exchange: Exchange
@@ -406,8 +406,7 @@ class RecordingIndex:
         return self._by[how]
 
 
-@dataclass(frozen=True, slots=True)
-class _RequestLookup:
+class _RequestLookup(Struct, frozen=True):
     """A request to look up, the function that redacts its header as on a tape, and its asker."""
 
     request: Request

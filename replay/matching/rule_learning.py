@@ -9,10 +9,12 @@ no rule.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from copy import replace
 from itertools import combinations
 from os.path import commonprefix
 from urllib.parse import parse_qsl, unquote, urlsplit
+
+from msgspec import Struct
 
 from replay.matching.body_path import generalize_path, iter_leaf_values
 from replay.matching.request_comparison import RequestComparison
@@ -23,8 +25,6 @@ from traces.bodies.canonical_json import parse_exact_json
 from traces.bodies.content_encoding import decode_content_or_raw
 from traces.conversation.volatile_fields import VOLATILE_TEXT
 from traces.dialects import find_dialect
-from traces.lazy_dataclass import dataclass
-from traces.lazy_pattern import compile_lazily
 from traces.model import Exchange, Request
 from traces.redaction.redactor import PLACEHOLDER
 
@@ -32,13 +32,13 @@ DEFAULT_RULES = MatchRules()
 CONTEXT_CHARS = 24
 """Characters on each side of a value that are stored to locate it."""
 
-_SIGNATURE = compile_lazily(r"(?i)(?:signature|credential|\bsig)\Z")
+_SIGNATURE = re.compile(r"(?i)(?:signature|credential|\bsig)\Z")
 """A parameter whose value is made of the time and of the rest of a URL, which is compared."""
 REFUSAL_STATUSES = frozenset(("422", "503"))
 """What a replay answers to requests without a recorded answer: no values of the agent's."""
 MIN_COMMON_LETTERS = 8
 """Letters that two places have around their values, so that a rule for all places is learnt."""
-_INDEX = compile_lazily(r"(?<=\[)(\d+)(?=\])")
+_INDEX = re.compile(r"(?<=\[)(\d+)(?=\])")
 WHOLE_VALUE_CHARS = 8
 """Length from which a value that an answer gave is looked for in longer words too."""
 _WORD_START = r"(?:(?<![0-9A-Za-z])|(?<=\\[bfnrt])|(?<=\\u[0-9A-Fa-f]{4})|(?<=%[0-9A-Fa-f]{2}))"
@@ -47,8 +47,7 @@ _WORD_END = r"(?=[A-Za-z]{0,3}(?![0-9A-Za-z]))"
 """Also before a unit."""
 
 
-@dataclass(frozen=True, slots=True)
-class RequestDifference:
+class RequestDifference(Struct, frozen=True):
     """A place at which two requests differ, and the rules that would ignore the difference."""
 
     where: str

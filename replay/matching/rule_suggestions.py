@@ -1,14 +1,14 @@
 """Suggest a corrected rule for one that matches no place in a recording."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from copy import replace
 
 from replay.matching.rules import MatchRule, MatchRules
-from traces.lazy_pattern import compile_lazily
 from traces.model import Exchange
 
-_QUOTED_STEP = compile_lazily(r"\.?\[(?:'([^']*)'|\"([^\"]*)\")\]")
-_EMPTY = compile_lazily(r"\.?\[\]")
+_QUOTED_STEP = re.compile(r"\.?\[(?:'([^']*)'|\"([^\"]*)\")\]")
+_EMPTY = re.compile(r"\.?\[\]")
 
 
 def find_idle_rules(

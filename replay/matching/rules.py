@@ -54,7 +54,6 @@ from traces.conversation.volatile_fields import (
 from traces.dialects import find_dialect
 from traces.dialects.types import DialectLens
 from traces.did_you_mean import suggest_nearest_name
-from traces.lazy_pattern import compile_lazily
 from traces.model import Exchange, Request, Response
 
 type RuleClass = Literal["ignore", "map", "exact", "background"]
@@ -64,7 +63,7 @@ RULE_CLASSES: tuple[RuleClass, ...] = get_args(RuleClass.__value__)
 RULE_PLACES: tuple[RulePlace, ...] = ("body", "query", "path", "header")
 """The places that a rule can be written with; `endpoint` is that of `background`."""
 
-_HEADER_TOKEN = compile_lazily(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
+_HEADER_TOKEN = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
 FIRST_LEARNT_RULE, FIRST_CLOCK_RULE = 1000, 1_000_000
 """The numbers of the first learnt rule and of the first place of the agent's clock, among all rules
 that remove values from a body; those of the built-in list are lower.

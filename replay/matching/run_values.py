@@ -5,6 +5,7 @@ the agent's command nor an earlier answer contains, may be another in the next r
 run can prove that (`replay.matching.rule_learning`); these values show that one is worth making.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -25,19 +26,18 @@ from replay.matching.typed_values import (
 from replay.value_renaming import is_id_name
 from traces.bodies.generated_values import IDENTITY_VALUE
 from traces.conversation.classify import classify_request
-from traces.lazy_pattern import compile_lazily
 from traces.model import Exchange, Request, Trajectory
 
-_DURATION = compile_lazily(r"\d+\.\d+ ?(?:m?s|sec(?:ond)?s?)\b")
-_FILE_CONTENT = compile_lazily(r"(?:data:[^,\s]{0,200},)?[A-Za-z0-9+/_-]{64,}={0,2}")
+_DURATION = re.compile(r"\d+\.\d+ ?(?:m?s|sec(?:ond)?s?)\b")
+_FILE_CONTENT = re.compile(r"(?:data:[^,\s]{0,200},)?[A-Za-z0-9+/_-]{64,}={0,2}")
 """Bytes of a file in base64, such as an image; a part of them may look like an id."""
-_TEMPORARY = compile_lazily(r"/(?:tmp|var/folders)/|/proc/\d|tmp[._-]")
-_TIME_OF_DAY = compile_lazily(r"\d{1,2}:(\d\d)")
+_TEMPORARY = re.compile(r"/(?:tmp|var/folders)/|/proc/\d|tmp[._-]")
+_TIME_OF_DAY = re.compile(r"\d{1,2}:(\d\d)")
 MINUTES_AROUND = 2
 """How far from the run a time of day may be, by which a tool tells of what the run wrote."""
 MIN_ID_DIGITS = 5
 """Digits of a number in a field of ids that may be drawn: smaller ones count."""
-_DIGITS_OF_ID = compile_lazily(r"\d{8}")
+_DIGITS_OF_ID = re.compile(r"\d{8}")
 """Of 50 random ids of eight hexadecimal digits one has no letter."""
 MAX_LOOKUPS = 2000
 """Values that are looked up in the answers; a recording with more has one that is of the run."""

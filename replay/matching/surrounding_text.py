@@ -3,12 +3,12 @@
 import json
 import re
 
+from msgspec import Struct
+
 from traces.conversation.volatile_fields import VOLATILE_TEXT
-from traces.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class SurroundingText:
+class SurroundingText(Struct, frozen=True):
     """The text before and after a value."""
 
     before: str = ""

@@ -12,11 +12,12 @@ detected: the model's next request contains another lane's result, and is not on
 """
 
 from collections.abc import Container, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from traces.conversation.derived_steps import iter_exchange_events
 from traces.conversation.tracker import ConversationTracker
-from traces.lazy_dataclass import dataclass
 from traces.tape import Tape
 
 
@@ -31,8 +32,7 @@ class ServedCall:
     """Whether the request itself contains the id."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCallContext:
+class ToolCallContext(Struct, frozen=True):
     """What is known in this run about the call that a tool's request serves."""
 
     call: ServedCall | None

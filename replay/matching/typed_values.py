@@ -7,13 +7,12 @@ each pair of the same type, may be equivalent; for any others this is unknown.
 import re
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
+from copy import replace
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from typing import Literal, get_args
 
-from traces.lazy_dataclass import dataclass
-from traces.lazy_pattern import compile_lazily
+from msgspec import Struct
 
 type ValueType = Literal["day", "clock", "uuid", "pid", "port", "path", "counter", "signature"]
 VALUE_TYPES: tuple[ValueType, ...] = get_args(ValueType.__value__)
@@ -79,15 +78,12 @@ _MIXED_ID = r"(?=[^A-Z]*[A-Z])(?=[^a-z]*[a-z])[0-9A-Za-z_-]{20,}"
 """A random id of letters of both cases (nanoid, base64url), of which many have few digits."""
 _SCANNED_TYPES: tuple[ValueType, ...] = ("uuid", "clock", "day", "path", "counter")
 """The types that are recognised by their form alone, the narrowest first."""
-_SCANNER = compile_lazily(
-    "|".join(f"(?P<{kind}>{_TYPE_PATTERNS[kind]})" for kind in _SCANNED_TYPES)
-)
-_PROCESS_PREFIX = compile_lazily(r"(?i)\bp(?:rocess|g?id)\b[^\n]{0,16}\Z")
-_PORT_PREFIX = compile_lazily(r"(?i)(?:\bport\b[^\n]{0,8}|(?:localhost|127\.0\.0\.1|\[::1\]):)\Z")
+_SCANNER = re.compile("|".join(f"(?P<{kind}>{_TYPE_PATTERNS[kind]})" for kind in _SCANNED_TYPES))
+_PROCESS_PREFIX = re.compile(r"(?i)\bp(?:rocess|g?id)\b[^\n]{0,16}\Z")
+_PORT_PREFIX = re.compile(r"(?i)(?:\bport\b[^\n]{0,8}|(?:localhost|127\.0\.0\.1|\[::1\]):)\Z")
 
 
-@dataclass(frozen=True, slots=True)
-class TypedValue:
+class TypedValue(Struct, frozen=True):
     """A value in a text."""
 
     type: ValueType
@@ -154,9 +150,9 @@ def _split_between_values(text: str, found: list[TypedValue]) -> list[str]:
 
 
 _WEST, _EAST = timedelta(hours=-12), timedelta(hours=14)
-_ISO = compile_lazily(r"(\d{4})[-/.]?(\d{1,2})[-/.]?(\d{1,2})")
-_NUMBERS = compile_lazily(r"(\d{1,2})[/.](\d{1,2})[/.](\d{4})")
-_NAMED_DATE = compile_lazily(
+_ISO = re.compile(r"(\d{4})[-/.]?(\d{1,2})[-/.]?(\d{1,2})")
+_NUMBERS = re.compile(r"(\d{1,2})[/.](\d{1,2})[/.](\d{4})")
+_NAMED_DATE = re.compile(
     rf"(?i)(?P<month>{_MONTH_PATTERN})|(?P<year>\b\d{{4}}\b)|(?P<day>\b\d{{1,2}})(?!\d)"
 )
 

@@ -9,18 +9,17 @@ a time.
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import field
+
+from msgspec import Struct, field
 
 from traces.dialects import mcp
-from traces.lazy_dataclass import dataclass
 from traces.model import Exchange, Request, Response
 
 type _Session = tuple[str, str | None]
 """URL and id."""
 
 
-@dataclass(frozen=True, slots=True)
-class StreamCue:
+class StreamCue(Struct, frozen=True):
     """What the client had sent in the session before a chunk."""
 
     replies: frozenset[str] = frozenset()
@@ -30,8 +29,7 @@ class StreamCue:
     its end only."""
 
 
-@dataclass(slots=True)
-class ClientMessageLog:
+class ClientMessageLog(Struct):
     """What the clients of a run have sent to MCP servers so far."""
 
     requests: Counter[_Session] = field(default_factory=Counter)

@@ -6,7 +6,7 @@ conversion omits unsolicited messages, except those in the answer to a call.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from copy import replace
 
 from traces.dialects import mcp
 from traces.model import Chunk, Exchange, Request, Response

@@ -10,11 +10,12 @@ import re
 import shlex
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from copy import replace
 from pathlib import Path, PurePosixPath
 
+from msgspec import Struct
+
 from scenarios.toml_reader import ScenarioError
-from traces.lazy_dataclass import dataclass
 
 IGNORED_INSTRUCTIONS = ("LABEL", "MAINTAINER", "EXPOSE", "STOPSIGNAL", "CMD")
 _SYSTEM_FOLDER_NAMES = """
@@ -27,8 +28,7 @@ SYSTEM_FOLDERS = frozenset(_SYSTEM_FOLDER_NAMES.split())
 """Folders of / that belong to the machine or are mounted by a harness."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CopyInstruction:
+class CopyInstruction(Struct, frozen=True, kw_only=True):
     """One COPY: source paths in the build context, and the target."""
 
     sources: tuple[Path, ...]
@@ -37,8 +37,7 @@ class CopyInstruction:
     """Whether the target is a folder in which each source keeps its name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskImage:
+class TaskImage(Struct, frozen=True, kw_only=True):
     """The files and environment that a Dockerfile defines."""
 
     base: str

@@ -19,12 +19,13 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from msgspec import Struct
+
 from scenarios.benchmarks import dockerfile
 from scenarios.benchmarks.dockerfile import NEEDS_CONTAINER, TaskImage
 from scenarios.benchmarks.harbor_workspace import HarborWorkspace
 from scenarios.benchmarks.protocol import BenchmarkEnvironment, MountPrefix
 from scenarios.toml_reader import ScenarioError, TypedTable, read_toml_document
-from traces.lazy_dataclass import dataclass
 
 SCHEMA_VERSIONS = ("1.0", "1.1", "1.2", "1.3", "1.4")
 INSTALL_COMMAND = re.compile(
@@ -34,8 +35,7 @@ INSTALL_COMMAND = re.compile(
 """Commands that change the machine, which only a container allows."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HarborTask:
+class HarborTask(Struct, frozen=True, kw_only=True):
     """A Harbor task that can run here."""
 
     folder: Path

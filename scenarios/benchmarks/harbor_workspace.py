@@ -10,11 +10,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from scenarios.benchmarks import harbor_reward
 from scenarios.benchmarks.protocol import MountPrefix
 from scenarios.world import Verdict
 from scenarios.world_command import run_world_command
-from traces.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from scenarios.benchmarks.harbor import HarborTask
@@ -29,8 +30,7 @@ REMOVE_SCRIPT = 'test ! -e "$1" && exit 0; chmod -R u+rwx -- "$1"; rm -rf -- "$1
 LOG_FOLDERS = ("agent", "verifier", "artifacts")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HarborWorkspace:
+class HarborWorkspace(Struct, frozen=True, kw_only=True):
     """One task's folder: agents work in `root`, tests in a copy of it."""
 
     task: "HarborTask"

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import field
 from pathlib import Path
 from typing import Protocol
 
+from msgspec import Struct, field
+
 from scenarios.world import World
-from traces.lazy_dataclass import dataclass
 
 
 class MountPrefix(Protocol):
@@ -16,8 +16,7 @@ class MountPrefix(Protocol):
     def __call__(self, shown: Mapping[str, Path], cwd: str) -> tuple[str, ...]: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BenchmarkEnvironment:
+class BenchmarkEnvironment(Struct, frozen=True, kw_only=True):
     """The environment of a task while it is set up."""
 
     world: World

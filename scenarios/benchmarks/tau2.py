@@ -21,18 +21,18 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from scenarios.benchmarks.protocol import BenchmarkEnvironment, MountPrefix
 from scenarios.toml_reader import ScenarioError, TypedTable
 from traces.did_you_mean import suggest_nearest_name
-from traces.lazy_dataclass import dataclass
 
 TOOLS_HOST = "tools.benchmark"
 TOOLS_URL = f"http://{TOOLS_HOST}/mcp"
 REWARD_BASES = ("DB", "ENV_ASSERTION", "COMMUNICATE", "ACTION", "NL_ASSERTION")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tau2Action:
+class Tau2Action(Struct, frozen=True, kw_only=True):
     """A tool call that is expected, or made before the task starts."""
 
     name: str
@@ -41,8 +41,7 @@ class Tau2Action:
     """Names of the arguments to compare; None compares all given ones."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tau2Assertion:
+class Tau2Assertion(Struct, frozen=True, kw_only=True):
     """A method of the tool kit that must return `wanted`."""
 
     name: str
@@ -50,8 +49,7 @@ class Tau2Assertion:
     wanted: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tau2Task:
+class Tau2Task(Struct, frozen=True, kw_only=True):
     """One task of a domain."""
 
     folder: Path

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 import mcp_types as wire
 from mcp import MCPError
 from mcp.server.lowlevel import Server
+from msgspec import Struct
 
 from scenarios.world import Verdict
-from traces.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from scenarios.benchmarks.tau2 import Tau2Action, Tau2Task
@@ -146,8 +146,7 @@ class Tau2Tools:
         return await self._worker.ask(do, **order)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tau2World:
+class Tau2World(Struct, frozen=True, kw_only=True):
     """The data of a tau2 task, judged by its evaluation criteria."""
 
     tools: Tau2Tools

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Protocol
 
+from msgspec import Struct
+
 from sandbox.types import SandboxMount
 from scenarios.pipeline.compiler import grading, starter_workspace, toolchain
 from scenarios.pipeline.compiler.renamed_programs import make_renamed_slot
@@ -11,7 +13,6 @@ from scenarios.pipeline.compiler.types import ArtifactSlot, StageGrade
 from scenarios.pipeline.yatcc.checkout import YatccCheckout
 from scenarios.pipeline.yatcc.workload import YATCC_PREFIX, YatccWorkload
 from traces.did_you_mean import suggest_nearest_name
-from traces.lazy_dataclass import dataclass
 
 
 class PipelineWorkload(Protocol):
@@ -46,8 +47,7 @@ class PipelineWorkload(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddedWorkload:
+class EmbeddedWorkload(Struct, frozen=True):
     """The compiler of a small C, which needs only Python packages."""
 
     seed: int = 0

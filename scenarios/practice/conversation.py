@@ -10,15 +10,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 
+from msgspec import Struct
+
 from scenarios.practice.shell_tool_names import BASH, ShellTool
 from scenarios.practice.tools.json_schema import Json, JsonRow
-from traces.lazy_dataclass import dataclass
 
 _TASK_ID = re.compile(r"\btask:\s*([a-z]+(?:-[a-z0-9]+)+)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PracticeConversation:
+class PracticeConversation(Struct, frozen=True, kw_only=True):
     """The properties of a conversation that the model depends on."""
 
     task: str | None

@@ -13,7 +13,8 @@ import argparse
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import ExitStack, asynccontextmanager
-from dataclasses import field, replace
+from copy import replace
+from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -52,7 +53,6 @@ from traces.dialects import (
     openai_responses,
 )
 from traces.dialects.types import DialectLens, ModelAnswer, TokenUsage
-from traces.lazy_dataclass import dataclass
 
 CREATED_AT = 1_773_651_600
 """The start of the shop's day: answers, including dates, are a pure function of the

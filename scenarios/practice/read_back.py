@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Mapping
 
+from msgspec import Struct
+
 from scenarios.practice.result_reader import PlannedCall
 from scenarios.practice.tasks.plan import ToolArguments
 from scenarios.practice.tools.json_schema import Json, JsonRow
-from traces.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadBack:
+class ReadBack(Struct, frozen=True, kw_only=True):
     """A read after a write; `find` returns the row that proves it, or None."""
 
     call: PlannedCall

@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import field
 from functools import lru_cache
+
+from msgspec import Struct, field
 
 from scenarios.practice import conversation
 from scenarios.practice.shell_tool_names import BASH, DELEGATE
@@ -17,11 +18,9 @@ from scenarios.practice.tools.json_schema import (
     find_schema_problem,
 )
 from scenarios.practice.tools.registry import ALL_TOOLS
-from traces.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedCall:
+class PlannedCall(Struct, frozen=True, kw_only=True):
     """A call in the model's plan, and the row of its result to use."""
 
     tool: str
@@ -43,8 +42,7 @@ class PlannedCall:
         return conversation.to_call_key(self.tool, self.arguments_json)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResultReading:
+class ResultReading(Struct, frozen=True, kw_only=True):
     """The values that the model takes from one result."""
 
     row: JsonRow

@@ -8,9 +8,11 @@ same answer, ids included.
 
 import json
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import replace
+from copy import replace
 from hashlib import blake2b
 from itertools import repeat, takewhile
+
+from msgspec import Struct
 
 from scenarios.practice import conversation, result_reader, scripted_solver
 from scenarios.practice.dialects.smolagents_to_chat import FINAL_ANSWER_TOOL
@@ -28,7 +30,6 @@ from scenarios.practice.tasks.text_only import TEXT_ANSWERS
 from scenarios.practice.tools.json_schema import JsonRow
 from scenarios.practice.tools.registry import ALL_TOOLS
 from traces.dialects.types import ModelAnswer, ToolCall
-from traces.lazy_dataclass import dataclass
 
 type KnownTask = PracticeTask | ShellTask | StageTask
 
@@ -38,8 +39,7 @@ CALL_TRIES = 3
 """Number of tries of a call before the model gives up."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelSkill:
+class ModelSkill(Struct, frozen=True, kw_only=True):
     """How careful the model is."""
 
     retries: bool = False
@@ -201,8 +201,7 @@ def _build_final_calls(
     return (ToolCall(id=_make_call_id(talk), name=name, arguments=arguments),)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _CallRequest:
+class _CallRequest(Struct, frozen=True, kw_only=True):
     call: PlannedCall
     text: str
     in_parallel: tuple[PlannedCall, ...] = ()

@@ -17,6 +17,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 
+from msgspec import Struct
+
 from scenarios.pipeline.compiler import solutions
 from scenarios.pipeline.compiler.solutions.build_mends import BUILD_MENDS, find_build_mend
 from scenarios.pipeline.compiler.types import STAGES
@@ -24,7 +26,6 @@ from scenarios.practice.conversation import get_content_text
 from scenarios.practice.shell_tool_names import BASH
 from scenarios.practice.tasks.plan import PlanStep, StepResults, ToolArguments
 from scenarios.practice.tools.json_schema import JsonRow
-from traces.lazy_dataclass import dataclass
 
 SOLVER_NAME = "solver"
 SKIP_QUALITY = "skip"
@@ -35,8 +36,7 @@ _BUILD_ERROR = "build: "
 _MAIN_LINE = 'if __name__ == "__main__":'
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SolverOptions:
+class SolverOptions(Struct, frozen=True, kw_only=True):
     """The options in a solver's name."""
 
     qualities: tuple[tuple[str, str], ...] = ()
@@ -48,8 +48,7 @@ class SolverOptions:
     omits_arguments: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageConstant:
+class PageConstant(Struct, frozen=True, kw_only=True):
     """A constant of a program, computed from a page that was read."""
 
     command: str
@@ -59,8 +58,7 @@ class PageConstant:
     """The line of the program before which it is inserted."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StageTask:
+class StageTask(Struct, frozen=True, kw_only=True):
     """The model's plan for one stage."""
 
     id: str

@@ -10,10 +10,11 @@ an SDK offer `bash` with {"command"}, Claude Code `Bash` with the same, Codex `e
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from copy import replace
+
+from msgspec import Struct, field
 
 from scenarios.practice.tools.json_schema import Json, JsonRow
-from traces.lazy_dataclass import dataclass
 
 BASH = "bash"
 """Name of the shell in plans, whatever the agent calls it."""
@@ -21,8 +22,7 @@ DELEGATE = "Agent"
 """Claude Code's tool that has a subagent work on a prompt; it returns a text."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShellTool:
+class ShellTool(Struct, frozen=True, kw_only=True):
     """One way to offer a shell."""
 
     tool: str

@@ -8,12 +8,12 @@ import argparse
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
-from dataclasses import asdict
 from pathlib import Path
 
 import orjson
 import uvloop
 from aiohttp import web
+from msgspec.structs import asdict
 
 from scenarios.practice import world
 from scenarios.practice.http_listen import listen_on_loopback, serve_app_until_stopped

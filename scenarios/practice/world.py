@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
+from msgspec import Struct
+
 from scenarios.effect_ledger import EffectReading
 from scenarios.practice.ledger import read_shop_effects
 from scenarios.practice.order_book import (
@@ -19,7 +21,6 @@ from scenarios.practice.order_book import (
 from scenarios.practice.tasks.plan import PracticeTask
 from scenarios.practice.tasks.registry import ALL_TASKS
 from scenarios.world import Verdict
-from traces.lazy_dataclass import dataclass
 
 
 def set_up_order_book(path: Path, task: PracticeTask) -> None:
@@ -59,8 +60,7 @@ def _compare_order_books(wanted: OrderBook, found: OrderBook) -> Iterator[str]:
         yield from (f"not asked for: {row}" for row in have - want)
 
 
-@dataclass(frozen=True, slots=True)
-class PracticeWorld:
+class PracticeWorld(Struct, frozen=True):
     """The order book of one task, served at `hosts`."""
 
     path: Path

@@ -11,17 +11,17 @@ ends/<folder>/<id>      the snapshots before and after a recording made in the f
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, astuple
 from hashlib import blake2b
 from pathlib import Path
 
 import msgpack
 import zstandard
+from msgspec import Struct
+from msgspec.structs import asdict, astuple
 
 from scenarios.workspace.manifest import SnapshotManifest, hash_snapshot_data
-from traces.lazy_dataclass import dataclass
 from traces.redaction.redactor import RedactionRecord
-from traces.tape.field_types import parse_dataclass
+from traces.tape.field_types import parse_struct
 
 ZSTD_LEVEL = 1
 PIECE_BYTES = 1 << 20
@@ -29,8 +29,7 @@ NAME_LENGTH = 40
 """Length of a content name: 20 bytes in hex."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordingSnapshots:
+class RecordingSnapshots(Struct, frozen=True, kw_only=True):
     """A recording made in a folder: the names of the snapshots before and after it."""
 
     id: str
@@ -69,7 +68,7 @@ class BlobStore:
         """Return the secrets behind placeholders in contents; none if the file is damaged."""
         try:
             rows = msgpack.unpackb((self.root / "redactions").read_bytes())
-            return tuple(parse_dataclass(RedactionRecord, row) for row in rows)
+            return tuple(parse_struct(RedactionRecord, row) for row in rows)
         except (FileNotFoundError, ValueError, TypeError):
             return ()
 

@@ -6,17 +6,17 @@ Contents are compared, never times: a fresh checkout of the same files is no edi
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from copy import replace
 from pathlib import PurePosixPath
 
+from msgspec import Struct
+
 from scenarios.workspace.manifest import ManifestEntry, SnapshotManifest
-from traces.lazy_dataclass import dataclass
 
 OWNER_EXECUTE = 0o100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedFolder:
+class RecordedFolder(Struct, frozen=True, kw_only=True):
     """The folder before and after one recording."""
 
     before: SnapshotManifest

@@ -14,6 +14,7 @@ from typing import Literal, Self
 
 import msgpack
 import zstandard
+from msgspec import Struct
 
 from scenarios.workspace.blobs import BlobStore, HashOnlyStore, write_atomic_file
 from scenarios.workspace.edits import name_edits
@@ -26,7 +27,6 @@ from scenarios.workspace.manifest import (
     hash_snapshot_data,
 )
 from scenarios.workspace.snapshot import SnapshotLimits, walk_folder
-from traces.lazy_dataclass import dataclass
 from traces.redaction.secret_scan import SecretFileScanner
 
 LEFT_FORMAT = 1
@@ -48,8 +48,7 @@ type LeftOutReason = Literal["found", "secret", "large", "repository", "unreadab
 """Why a content is not stored. `found`: it has a secret. `secret`: its name is that of a secret."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeftFiles:
+class LeftFiles(Struct, frozen=True, kw_only=True):
     """The difference between a snapshot and a folder at the end of a run."""
 
     run: str
@@ -85,8 +84,7 @@ class LeftFiles:
         return cls(run=run, start=start, changed=changed, removed=tuple(removed), more=more)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FolderAtStart:
+class FolderAtStart(Struct, frozen=True, kw_only=True):
     """A folder in which a run begins."""
 
     snapshot: str

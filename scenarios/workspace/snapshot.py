@@ -10,10 +10,10 @@ import os
 import stat
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import field
 from pathlib import Path
 
 import msgpack
+from msgspec import Struct, field
 
 from scenarios.workspace.blobs import BlobStore, write_atomic_file
 from scenarios.workspace.ignore_rules import IgnoreRules
@@ -23,7 +23,6 @@ from scenarios.workspace.manifest import (
     SnapshotManifest,
     hash_snapshot_data,
 )
-from traces.lazy_dataclass import dataclass
 from traces.redaction.secret_scan import MAX_SCANNED_BYTES, SecretFileScanner
 
 MAX_BYTES = 256 << 20
@@ -46,16 +45,14 @@ class SnapshotSizeError(ValueError):
     """The folder is over a limit; nothing was stored."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SnapshotLimits:
+class SnapshotLimits(Struct, frozen=True, kw_only=True):
     """Limits on the stored bytes and files."""
 
     bytes: int = MAX_BYTES
     files: int = MAX_FILES
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FolderSnapshot:
+class FolderSnapshot(Struct, frozen=True, kw_only=True):
     """A snapshot, and the paths that it lacks."""
 
     name: str
@@ -70,8 +67,7 @@ class FolderSnapshot:
     """Sockets, devices, pipes and unreadable paths."""
 
 
-@dataclass(slots=True)
-class FolderWalk:
+class FolderWalk(Struct):
     """The entries found, before any file is read."""
 
     entries: list[tuple[ManifestEntry, os.stat_result | None]] = field(default_factory=list)

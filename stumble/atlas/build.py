@@ -6,19 +6,18 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from msgspec import Struct
 
 from stumble.atlas.recipe import Recipe, SourceRefused, find_differences
 from stumble.atlas.rows import sum_runs, to_tables
 from stumble.atlas.source_files import read_source_files
 from stumble.atlas.sources import SOURCES, Source
 from traces.did_you_mean import suggest_nearest_name
-from traces.lazy_dataclass import dataclass
 
 RELATIONS = ("run", "call")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BuiltSource:
+class BuiltSource(Struct, frozen=True, kw_only=True):
     """Rows of a source that were written."""
 
     name: str

@@ -1,18 +1,17 @@
 """Sentences of the page: each is filled from one row of the question that it names."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from typing import TYPE_CHECKING
 
+from msgspec import Struct, field
+
 from stumble.atlas.query import run_atlas_question
-from traces.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     import duckdb
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conclusion:
+class Conclusion(Struct, frozen=True, kw_only=True):
     """A sentence with the columns of a row in braces, and the question that has the row."""
 
     text: str

@@ -1,8 +1,9 @@
 """The atlas as a page: each table is the answer of one question, which its caption names."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from stumble.atlas.conclusions import list_conclusions
 from stumble.atlas.published import PUBLISHED, PublishedNumber
@@ -19,7 +20,6 @@ from stumble.report.model import (
     read_row_number,
 )
 from stumble.store.filter import ReportRow
-from traces.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     import duckdb
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 SQL_COMMAND = "stumble atlas sql"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AtlasColumn:
+class AtlasColumn(Struct, frozen=True, kw_only=True):
     """A column of a table: a text, or a figure with the interval of the columns `lo` and `hi`."""
 
     title: str
@@ -38,8 +37,7 @@ class AtlasColumn:
     hi: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AtlasTable:
+class AtlasTable(Struct, frozen=True, kw_only=True):
     """A question whose rows are shown; `keep` chooses rows."""
 
     question: str

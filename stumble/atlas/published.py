@@ -1,13 +1,11 @@
 """Published numbers beside what the atlas computes from the same runs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 
-from traces.lazy_dataclass import dataclass
+from msgspec import Struct, field
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublishedNumber:
+class PublishedNumber(Struct, frozen=True, kw_only=True):
     """A number as its authors published it, and the question and row that recompute it."""
 
     name: str

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from typing import NamedTuple
 
-from traces.lazy_dataclass import dataclass
+from msgspec import Struct
+from msgspec.structs import asdict
 
 _LICENCE_NAME = re.compile(r"(licen[sc]e|copying)(\.\w+)?", re.IGNORECASE)
 
@@ -25,8 +25,7 @@ type RunTotals = Mapping[tuple[str | None, str | None], RunTotal]
 """Totals by agent and model, by its name in an atlas."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
+class Recipe(Struct, frozen=True, kw_only=True):
     """What a source is, so that anybody can read the same bytes again.
 
     `files_sha256` covers the paths and contents of all files that match `paths`; see

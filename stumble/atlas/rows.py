@@ -6,14 +6,14 @@ as an error, stands in its recipe.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from stumble.atlas.error_class import classify_error
 from stumble.atlas.model_names import normalise_model_name
 from stumble.atlas.recipe import RunTotal, RunTotals
-from traces.lazy_dataclass import dataclass
 
 _TEXT, _INT, _REAL, _BOOL = pa.string(), pa.int64(), pa.float64(), pa.bool_()
 
@@ -50,8 +50,7 @@ CALL_SCHEMA = pa.schema(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublishedCall:
+class PublishedCall(Struct, frozen=True, kw_only=True):
     """A tool call as a source has it; its texts are read, and never kept."""
 
     step: int
@@ -61,8 +60,7 @@ class PublishedCall:
     is_error: bool | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublishedRun:
+class PublishedRun(Struct, frozen=True, kw_only=True):
     """A run as a source has it. Fields are those of RUN_SCHEMA."""
 
     run_id: str

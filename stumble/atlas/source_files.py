@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
+from msgspec import Struct
+
 from stumble.atlas.recipe import Recipe, SourceRefused, is_licence_path
-from traces.lazy_dataclass import dataclass
 
 _GIT = ("git", "--no-replace-objects")
 _ENVIRONMENT = {"GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0"}
@@ -23,8 +24,7 @@ class TreeUnreadable(Exception):
     """Files cannot be read: no folder, a commit that is not there, an object that is not."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceFile:
+class SourceFile(Struct, frozen=True, kw_only=True):
     """A file of a source, `path` from its top folder with slashes."""
 
     path: str
@@ -43,8 +43,7 @@ class FileTree(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class GitTree:
+class GitTree(Struct, frozen=True):
     """The tree of a commit, read from git's objects; the checked-out files do not matter."""
 
     folder: Path
@@ -100,8 +99,7 @@ class GitTree:
         return ran.stdout
 
 
-@dataclass(frozen=True, slots=True)
-class FolderTree:
+class FolderTree(Struct, frozen=True):
     """Files of a folder without git, such as an unpacked archive."""
 
     folder: Path

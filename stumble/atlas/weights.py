@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+from msgspec.structs import asdict
+
 from stumble.atlas.query import connect_atlas, run_atlas_question
 from traces.did_you_mean import suggest_nearest_name
-from traces.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     import duckdb
@@ -73,8 +74,7 @@ def _count_errors(connection: "duckdb.DuckDBPyConnection", source: str) -> dict[
     return {str(name): int(count) for name, count in counted}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WildWeights:
+class WildWeights(Struct, frozen=True, kw_only=True):
     """Weights of faults by how often their class was seen in a source."""
 
     source: str

@@ -6,19 +6,19 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from msgspec import Struct
+
 import scenarios
 from stumble.campaigns.results import CampaignResult, format_rate_interval
 from stumble.campaigns.spec import Campaign, parse_campaign
 from stumble.store.filter import ReportRow, fetch_named_rows
-from traces.lazy_dataclass import dataclass
 from traces.store.sql import run_question
 from traces.store.trace_store import TraceStore
 
 BENCH_FILE = Path(scenarios.__file__).parent / "bench" / "stumble-bench-1.toml"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BenchSpec:
+class BenchSpec(Struct, frozen=True, kw_only=True):
     """The contents of a bench file."""
 
     title: str

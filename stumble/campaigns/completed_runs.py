@@ -14,11 +14,12 @@ from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
 
+from msgspec import Struct
+
 from stumble.campaigns.shards import CampaignShard
 from stumble.errors import UsageError
 from stumble.store.campaign_names import get_plan_experiment
 from stumble.user_data.paths import new_experiment_id
-from traces.lazy_dataclass import dataclass
 from traces.store.trace_store import TraceStore
 from traces.tape import read_tape
 
@@ -26,8 +27,7 @@ WORKER_EXIT_SECONDS = 30.0
 """Seconds to wait for workers of a session that was killed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompletedRuns:
+class CompletedRuns(Struct, frozen=True, kw_only=True):
     """The completed runs of a campaign."""
 
     recordings: Mapping[tuple[str, str], Path]

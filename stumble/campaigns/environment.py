@@ -3,8 +3,10 @@
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from copy import replace
 from pathlib import Path
+
+from msgspec import Struct
 
 from scenarios.pipeline.replay_check import Pipeline, find_passed_stages
 from scenarios.practice import world
@@ -22,7 +24,6 @@ from stumble.runs.isolation import WorkspaceChoice, plan_isolation
 from stumble.runs.launcher import ColdLauncher, WarmAgentProcess, WarmLauncher, start_warm_agent
 from stumble.runs.scenario_runner import fill_practice_command
 from stumble.runs.types import AgentLauncher, Hosts, RunEnvironment, RunLabels
-from traces.lazy_dataclass import dataclass
 from traces.store.trace_store import TraceStore
 from traces.tape import Tape, read_tape
 
@@ -93,8 +94,7 @@ def find_own_workspace(
     ).workspace
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PracticeEnvironment:
+class PracticeEnvironment(Struct, frozen=True, kw_only=True):
     """A tool server, a model server and a warm agent, for any number of runs."""
 
     campaign: Campaign

@@ -3,6 +3,8 @@
 from collections import Counter
 from collections.abc import Iterator
 
+from msgspec import Struct
+
 from stumble.campaigns.completed_runs import CompletedRuns
 from stumble.campaigns.run_matrix import build_run_matrix
 from stumble.campaigns.sample_size import (
@@ -14,12 +16,10 @@ from stumble.campaigns.sample_size import (
 from stumble.campaigns.spec import Campaign
 from stumble.verdicts.exclusions import NO_TWINS_NOTE
 from traces.conversation.derived_steps import derive_tape_steps
-from traces.lazy_dataclass import dataclass
 from traces.tape import read_tape
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CampaignEstimate:
+class CampaignEstimate(Struct, frozen=True, kw_only=True):
     """The runs of a campaign, their cost and time, and the sample size needed."""
 
     campaign: Campaign

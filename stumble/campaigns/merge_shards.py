@@ -10,8 +10,10 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct
 
 from scenarios.workspace.blobs import BlobStore, write_atomic_file
 from stumble.errors import UsageError
@@ -19,7 +21,6 @@ from stumble.packs.pack_cache import open_packed_files
 from stumble.packs.packed_snapshots import import_snapshot
 from stumble.packs.read_pack import is_pack
 from stumble.store.index import refresh_index
-from traces.lazy_dataclass import dataclass
 from traces.model import Trajectory
 from traces.store.trace_store import TraceStore
 from traces.tape import read_tape_lazily
@@ -113,8 +114,7 @@ class _lock_merges:  # noqa: N801
         self._file.close()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _MergeSource:
+class _MergeSource(Struct, frozen=True, kw_only=True):
     """The files of one part."""
 
     part: Path

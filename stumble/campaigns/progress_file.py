@@ -3,17 +3,17 @@
 import json
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 
+from msgspec import Struct
+from msgspec.structs import asdict
+
 from stumble.campaigns.scheduler import CampaignProgress, ProgressListener
-from traces.lazy_dataclass import dataclass
 
 WRITE_INTERVAL_SECONDS = 1.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenProgress:
+class WrittenProgress(Struct, frozen=True, kw_only=True):
     """How far a campaign is, over all its sessions."""
 
     done: int

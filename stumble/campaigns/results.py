@@ -4,6 +4,8 @@ import shlex
 from collections.abc import Iterator, Sequence
 from statistics import median
 
+from msgspec import Struct
+
 from faults.judging.judge import to_run_evidence
 from stumble.campaigns.scheduler import CampaignProgress
 from stumble.campaigns.spec import Campaign
@@ -16,7 +18,6 @@ from stumble.store.filter import (
     open_filtered_store,
 )
 from stumble.verdicts.twin_differences import find_differing_twin_ends
-from traces.lazy_dataclass import dataclass
 from traces.store.trace_store import TraceStore
 from traces.tape import read_tape
 
@@ -35,8 +36,7 @@ _EXCLUDED_SQL = """
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CampaignResult:
+class CampaignResult(Struct, frozen=True, kw_only=True):
     """The progress of a campaign and its rates from the store."""
 
     campaign: Campaign

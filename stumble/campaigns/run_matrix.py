@@ -7,9 +7,11 @@ faults share a call, with its clean twins and shams, if they can.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from copy import replace
 from itertools import product
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from faults.seeded_random import make_draw_address, to_unit_interval
 from faults.specs.spec_check import bind_operator
@@ -26,7 +28,6 @@ from traces.conversation.derived_steps import (
     iter_exchange_events,
 )
 from traces.conversation.tracker import ConversationTap
-from traces.lazy_dataclass import dataclass
 from traces.model import Condition, Fault, Injection
 from traces.tape import Tape
 
@@ -34,8 +35,7 @@ if TYPE_CHECKING:  # a fork asks for a place, and needs no practice world
     from stumble.campaigns.spec import Campaign
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunCell:
+class RunCell(Struct, frozen=True, kw_only=True):
     """One run to make, identified by its recording and its address."""
 
     address: str
@@ -54,8 +54,7 @@ class RunCell:
     """The model that goes on after the injection; None for the recorded one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunEstimate:
+class RunEstimate(Struct, frozen=True, kw_only=True):
     """Expected cost and time of one run of a recording, from those of the recording."""
 
     calls: int
@@ -66,8 +65,7 @@ class RunEstimate:
     unpriced: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunMatrix:
+class RunMatrix(Struct, frozen=True, kw_only=True):
     """All runs of a recording, and the faults that have no site."""
 
     cells: tuple[RunCell, ...]

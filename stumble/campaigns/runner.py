@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from copy import replace
 from pathlib import Path
+
+from msgspec import Struct
 
 from stumble.campaigns.completed_runs import CampaignFolder, find_completed_runs
 from stumble.campaigns.progress_file import write_progress_to
@@ -12,15 +14,13 @@ from stumble.campaigns.scheduler import CampaignProgress, ProgressListener, sche
 from stumble.campaigns.spec import Campaign, TraceSource, fingerprint_surroundings
 from stumble.campaigns.worker_plan import WorkerPlan
 from stumble.store import index
-from traces.lazy_dataclass import dataclass
 from traces.store.query_signals import restore_interrupts
 from traces.store.trace_store import TraceStore
 
 type ProgressDisplay = Callable[[], AbstractContextManager[ProgressListener]]
 
 
-@dataclass(frozen=True, slots=True)
-class CampaignDisplay:
+class CampaignDisplay(Struct, frozen=True):
     """Where a campaign shows its progress and its warnings."""
 
     show: ProgressDisplay

@@ -8,15 +8,14 @@ continuity correction; several injections in one trace count for less, by the de
 import math
 from statistics import NormalDist
 
-from traces.lazy_dataclass import dataclass
+from msgspec import Struct
 
 ALPHA = 0.05
 MIN_RECORDINGS = 5
 """Fewest recordings for an interval."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanTerms:
+class PlanTerms(Struct, frozen=True, kw_only=True):
     """What a campaign has to decide."""
 
     detect: float
@@ -38,8 +37,7 @@ def count_recordings_to_pass(most: float) -> int | None:
     return max(MIN_RECORDINGS, math.ceil(math.log(ALPHA) / math.log1p(-most) - 1e-9))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SampleSize:
+class SampleSize(Struct, frozen=True, kw_only=True):
     """The sample size that distinguishes `rate` from `other`."""
 
     rate: float

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from traces.lazy_dataclass import dataclass
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from stumble.campaigns.run_matrix import RunCell
@@ -18,8 +18,7 @@ MAX_SHARDS = 100_000
 SCHEDULER_VARIABLES = ("SLURM_ARRAY_TASK_ID", "JOB_COMPLETION_INDEX")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CampaignShard:
+class CampaignShard(Struct, frozen=True, kw_only=True):
     """One of `count` equal parts; numbers begin at 1."""
 
     number: int

@@ -53,8 +53,10 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from copy import replace
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from faults.plugins import find_operator
 from faults.specs.spec_parser import parse_fault
@@ -80,7 +82,6 @@ from stumble.runs.scenario_runner import MAX_AGENT_STEPS
 from stumble.runs.types import Hosts
 from stumble.verdicts.exclusions import check_twins
 from traces.did_you_mean import suggest_nearest_name
-from traces.lazy_dataclass import dataclass
 from traces.model import Fault
 
 CAMPAIGN_KEYS = (
@@ -109,8 +110,7 @@ DEFAULT_OPERATOR_PARAMS: Mapping[str, str] = {"T2": ":cap_ms=1000"}
 """Their parameters; a call that hangs a minute shows no more than one that hangs a second."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TraceSource:
+class TraceSource(Struct, frozen=True, kw_only=True):
     """The source of one trace: a tape, the practice world, or an agent in its own world."""
 
     name: str
@@ -128,8 +128,7 @@ class TraceSource:
         return self.name, self.practice.model if self.practice else ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Campaign:
+class Campaign(Struct, frozen=True, kw_only=True):
     """A parsed and checked campaign."""
 
     name: str

@@ -11,11 +11,13 @@ import signal
 from collections import OrderedDict
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack
-from dataclasses import replace
+from copy import replace
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+from msgspec import Struct
 
 from recorder import ending_signals, event_loop
 from replay.live_prefix import AnswerControls
@@ -46,7 +48,6 @@ from stumble.runs.types import RecordPlan, RunEnvironment, RunLabels, RunResult
 from stumble.store.tape_rows import write_run_rows
 from stumble.user_data.paths import new_trajectory_id
 from traces.conversation.derived_steps import DerivedSteps, derive_tape_steps
-from traces.lazy_dataclass import dataclass
 from traces.model import EndReason
 from traces.store.trace_store import TraceStore
 from traces.tape import Tape, read_tape
@@ -55,16 +56,14 @@ CACHED_RECORDINGS = 8
 """Recordings that a worker keeps parsed."""
 
 
-@dataclass(frozen=True, slots=True)
-class PrepareTask:
+class PrepareTask(Struct, frozen=True):
     """Build the run matrix of a source; record it first if it has no tape."""
 
     source: int
     tape: Path | None
 
 
-@dataclass(frozen=True, slots=True)
-class RunTask:
+class RunTask(Struct, frozen=True):
     """Make one run."""
 
     source: int
@@ -72,8 +71,7 @@ class RunTask:
     cell: RunCell
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeTask:
+class JudgeTask(Struct, frozen=True):
     """Write the rows of these runs, all of one call."""
 
     ids: tuple[str, ...]
@@ -82,8 +80,7 @@ class JudgeTask:
 type WorkerTask = PrepareTask | RunTask | JudgeTask
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PrepareDone:
+class PrepareDone(Struct, frozen=True, kw_only=True):
     """The run matrix of a source."""
 
     source: int
@@ -95,8 +92,7 @@ class PrepareDone:
     new: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunDone:
+class RunDone(Struct, frozen=True, kw_only=True):
     """A run that has ended."""
 
     id: str
@@ -112,23 +108,20 @@ class RunDone:
     """From the start of its agent to the end."""
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeDone:
+class JudgeDone(Struct, frozen=True):
     """Runs whose rows are written."""
 
     ids: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TaskFailed:
+class TaskFailed(Struct, frozen=True):
     """A task that failed, and the error to raise."""
 
     why: str
     kind: type[UsageError] = HarnessError
 
 
-@dataclass(frozen=True, slots=True)
-class TaskLost:
+class TaskLost(Struct, frozen=True):
     """A task that nobody does any more, as its worker or machine has gone."""
 
     why: str

@@ -3,23 +3,21 @@
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import field
 from pathlib import Path
 
 import yaml
+from msgspec import Struct, field
 
 from stumble.campaigns.completed_runs import CampaignFolder
 from stumble.campaigns.spec import Campaign
 from stumble.campaigns.task_runner import TaskRunner
 from stumble.errors import UsageError
-from traces.lazy_dataclass import dataclass
 from traces.store.trace_store import TraceStore
 
 _RAY = re.compile(r"ray(://[^/\s:]+:\d{1,5})?")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerPlan:
+class WorkerPlan(Struct, frozen=True, kw_only=True):
     """The workers of a campaign."""
 
     jobs: int | None

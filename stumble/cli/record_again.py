@@ -1,6 +1,6 @@
 """Record the agent of a tape again, live, and put the new recording in its place."""
 
-from dataclasses import replace
+from copy import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 

@@ -4,17 +4,16 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import field
 from pathlib import Path
 
 import orjson
+from msgspec import Struct, field
 
 from stumble.collect.otlp_request import RejectedRecords
 from stumble.collect.span_spool import SpanSpool, iter_left_folders
 from stumble.imports.import_files import ImportedFile, import_recordings
 from stumble.user_data.known_secrets import find_known_secrets
 from traces.importers.shared.json_values import to_object, to_objects
-from traces.lazy_dataclass import dataclass
 from traces.otlp.messages import LOGS, TRACES, Message
 from traces.otlp.protobuf import Table
 from traces.store.trace_store import TraceStore
@@ -26,8 +25,7 @@ NO_CONTENT = "none of its"
 """The beginning of the refusal of a trace without a model or a tool."""
 
 
-@dataclass(frozen=True, slots=True)
-class OtlpSignal:
+class OtlpSignal(Struct, frozen=True):
     """A kind of record: its message, and the names of its parts."""
 
     message: Message
@@ -43,8 +41,7 @@ SIGNALS = {
 }
 
 
-@dataclass(slots=True)
-class CollectedCounts:
+class CollectedCounts(Struct):
     """What a collector took and made of it."""
 
     spans: int = 0

@@ -7,9 +7,9 @@ import zlib
 from typing import Final, Literal
 
 import orjson
+from msgspec import Struct
 
 from traces.importers.shared.json_values import parse_json
-from traces.lazy_dataclass import dataclass
 from traces.otlp.messages import Field, Message
 from traces.otlp.protobuf import Table, decode_protobuf, encode_protobuf
 
@@ -30,8 +30,7 @@ class BodyTooLarge(ValueError):
         super().__init__(f"the request has more than {MAX_BODY >> 20} MB; send smaller batches")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RejectedRecords:
+class RejectedRecords(Struct, frozen=True, kw_only=True):
     """How many records of a request were not kept, and why."""
 
     count: int = 0

@@ -11,17 +11,16 @@ a single one.
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import field
+
+from msgspec import Struct, field
 
 from traces.conversation.join_proof import count_call_values
 from traces.dialects import find_dialect
 from traces.dialects.types import DialectLens, ModelAnswer, ModelRequest
-from traces.lazy_dataclass import dataclass
 from traces.model import Exchange, Request, find_header
 
 
-@dataclass(slots=True, eq=False)
-class ConversationState:
+class ConversationState(Struct, eq=False):
     """What is known of one conversation."""
 
     prefix: bytes = b""
@@ -40,8 +39,7 @@ class ConversationState:
     connection: int = -1
 
 
-@dataclass(frozen=True, slots=True)
-class ReadRequest:
+class ReadRequest(Struct, frozen=True):
     """A model request as read; `lens` is None for any other."""
 
     lens: DialectLens | None

@@ -10,8 +10,10 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import field, replace
+from copy import replace
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from sandbox.kernel import PR_SET_PDEATHSIG, set_process_option
 from stumble.daemon.rules import ConversationFacts, DaemonRules
@@ -19,7 +21,6 @@ from stumble.store.tape_files import seal_finished_tape
 from stumble.user_data.paths import new_trajectory_id
 from traces.conversation.volatile_fields import VOLATILE_VERSION
 from traces.errors import TapeWriteError
-from traces.lazy_dataclass import dataclass
 from traces.model import Chunk, Exchange, Response, RunEnding, Trajectory
 from traces.redaction.redactor import KnownSecrets
 from traces.tape import TapeWriter
@@ -30,8 +31,7 @@ type WriteExchange = Callable[[TapeWriter, Exchange], object]
 """A method of the writer that takes an exchange."""
 
 
-@dataclass(slots=True, eq=False)
-class ConversationTape:
+class ConversationTape(Struct, eq=False):
     """An open tape; after a failed write it takes nothing more, and says so in `lost`."""
 
     id: str

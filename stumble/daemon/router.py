@@ -13,6 +13,8 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
+from msgspec import Struct
+
 from stumble.daemon.conversation_index import (
     ConversationIndex,
     ConversationState,
@@ -34,7 +36,6 @@ from traces.bodies.content_encoding import read_content
 from traces.conversation.classify import classify_request
 from traces.conversation.tracker import is_failed_attempt
 from traces.errors import TapeWriteError
-from traces.lazy_dataclass import dataclass
 from traces.model import Chunk, Exchange, find_header
 from traces.redaction.redactor import KnownSecrets
 from traces.tape import TapeWriter
@@ -46,8 +47,7 @@ QUIET_SECONDS = 60.0
 """Seconds between two lines about a disk without room."""
 
 
-@dataclass(slots=True)
-class _Route:
+class _Route(Struct):
     """Where an exchange under way is recorded."""
 
     tape: ConversationTape
@@ -56,8 +56,7 @@ class _Route:
     read: ReadRequest | None = None
 
 
-@dataclass(slots=True)
-class _Conversation:
+class _Conversation(Struct):
     """A key with its open tape."""
 
     tape: ConversationTape

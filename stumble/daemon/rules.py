@@ -20,13 +20,13 @@ issue_refund = "POST */refunds"
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import field
 from fnmatch import fnmatchcase
 from hashlib import blake2b
 from pathlib import Path
 
+from msgspec import Struct, field
+
 from scenarios.toml_reader import ScenarioError, TypedTable
-from traces.lazy_dataclass import dataclass
 
 KEYS = (
     "by agent sample always slow_seconds idle_seconds max_age_seconds max_tape_mb max_store_mb "
@@ -35,8 +35,7 @@ KEYS = (
 MEGABYTE = 1 << 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DaemonRules:
+class DaemonRules(Struct, frozen=True, kw_only=True):
     """Parsed rules; sizes in bytes, times in seconds."""
 
     header: str | None = None
@@ -57,8 +56,7 @@ class DaemonRules:
     tools: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class ConversationFacts:
+class ConversationFacts(Struct):
     """What decides whether a conversation is kept."""
 
     failed: bool = False

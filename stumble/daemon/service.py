@@ -20,6 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from aiohttp import web
+from msgspec import Struct
 
 from recorder.proxy.recording import RecordingProxy, start_recording_proxy
 from recorder.proxy.route import UpstreamRoute
@@ -32,7 +33,6 @@ from stumble.daemon.router import ConversationRouter
 from stumble.daemon.rules import DaemonRules, read_rules
 from stumble.user_data.known_secrets import load_user_secrets
 from stumble.user_data.paths import publish_ca_certificate
-from traces.lazy_dataclass import dataclass
 from traces.taps import TapChain
 
 SOCKETS_VARIABLE = "STUMBLE_DAEMON_SOCKETS"
@@ -48,8 +48,7 @@ IDLE_CONNECTION_SECONDS = 20.0
 """When the daemon ends, connections idle for so long are closed; clients reuse them for 15 s."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DaemonOptions:
+class DaemonOptions(Struct, frozen=True, kw_only=True):
     """Where a daemon listens, records and reads its rules."""
 
     listen: tuple[str, int]
@@ -60,8 +59,7 @@ class DaemonOptions:
     route: UpstreamRoute
 
 
-@dataclass(frozen=True, slots=True)
-class DaemonSockets:
+class DaemonSockets(Struct, frozen=True):
     """The listening sockets; `predecessor` is told to end once they are served."""
 
     proxy: socket.socket

@@ -11,13 +11,15 @@ import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, wait
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from copy import replace
 from multiprocessing import active_children, get_context
 from multiprocessing.process import BaseProcess
 from multiprocessing.queues import Queue
 from pathlib import Path
 from queue import Empty
 from tempfile import TemporaryDirectory
+
+from msgspec import Struct
 
 from recorder import ending_signals, event_loop
 from scenarios.practice import PRACTICE_KEY, world
@@ -34,7 +36,6 @@ from stumble.runs.types import Hosts, RecordPlan, ReplayPlan, RunLabels, RunResu
 from stumble.store.tape_rows import write_batch
 from stumble.user_data.paths import new_experiment_id, new_trajectory_id
 from traces.conversation.derived_steps import DerivedSteps, derive_tape_steps
-from traces.lazy_dataclass import dataclass
 from traces.model import Condition, Fault
 from traces.store.trace_store import TraceStore
 from traces.tape import Tape, read_tape
@@ -60,8 +61,7 @@ def build_demo_faults(field: str) -> tuple[Fault, ...]:
 RUNS_PER_JOB = 1 + 1 + TWINS + 1 + len(build_demo_faults(""))
 
 
-@dataclass(frozen=True, slots=True)
-class DemoJob:
+class DemoJob(Struct, frozen=True):
     """One task with a model of one skill."""
 
     task: str

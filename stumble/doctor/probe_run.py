@@ -8,9 +8,11 @@ bypass the proxy are counted.
 import json
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from copy import replace
 from pathlib import Path
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from recorder.agent.isolation import find_missing_capabilities
 from recorder.agent.unseen_traffic import UnseenTrafficWatch
@@ -31,7 +33,6 @@ from traces.conversation.tracker import ConversationTap
 from traces.dialects import find_dialect, mcp
 from traces.dialects.errors import is_streaming_request
 from traces.dialects.types import ModelAnswer
-from traces.lazy_dataclass import dataclass
 from traces.model import Chunk, Exchange, Headers, Response, Trajectory
 from traces.tape import TapeWriter
 
@@ -40,8 +41,7 @@ NO_SUCH_METHOD = -32601
 STUB_ANSWER = "There is nothing to do."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DoctorFinding:
+class DoctorFinding(Struct, frozen=True, kw_only=True):
     """Traffic that a recording would contain (`seen`) or miss, or for which this is unknown."""
 
     what: str
@@ -50,8 +50,7 @@ class DoctorFinding:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DoctorResult:
+class DoctorResult(Struct, frozen=True, kw_only=True):
     """The findings, the exit code of the agent and the last lines it printed."""
 
     findings: tuple[DoctorFinding, ...]

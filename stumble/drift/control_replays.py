@@ -10,8 +10,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from recorder.agent.isolation import find_missing_capabilities
 from replay.matching.run_values import find_run_values
@@ -23,7 +24,6 @@ from stumble.drift.volatile_rules import (
     shorten_value,
 )
 from stumble.errors import ExitCode
-from traces.lazy_dataclass import dataclass
 from traces.tape import Tape, add_rules, read_tape
 
 MAX_CONTROL_ROUNDS = 8
@@ -77,8 +77,7 @@ def measure_own_seconds(recording: Tape) -> float:
     return own
 
 
-@dataclass(slots=True)
-class _Control:
+class _Control(Struct):
     lines: list[str] = field(default_factory=list)
     runs: list[Path] = field(default_factory=list)
 
@@ -89,8 +88,7 @@ def _run_control(tape: Path, options: Sequence[str] = ()) -> _Control:
     return control
 
 
-@dataclass(slots=True)
-class _Trial:
+class _Trial(Struct):
     """Rules for whole endpoints that no replay has proven yet.
 
     The order of an agent's parallel requests is not known: what it sends for itself may be refused

@@ -6,10 +6,11 @@ from itertools import count
 from statistics import quantiles
 from urllib.parse import urlsplit
 
+from msgspec import Struct
+
 from replay.redrive import RequestSender, is_redacted_request, retarget_request
 from replay.response_drift import ResponseDrift, compare_responses
 from traces.conversation.derived_steps import derive_tape_steps, find_answer_end
-from traces.lazy_dataclass import dataclass
 from traces.model import Exchange, Headers
 from traces.store.rows import READ_METHODS
 from traces.tape import Tape, TapeWriter
@@ -17,8 +18,7 @@ from traces.tape import Tape, TapeWriter
 type SkipReason = str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RedrivenCall:
+class RedrivenCall(Struct, frozen=True, kw_only=True):
     """One recorded call and its answer of today."""
 
     recorded: Exchange

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator
 from math import inf
 from pathlib import Path
 
+from msgspec import Struct
+
 from replay.matching.answer_equality import RunDays
 from replay.matching.answer_learning import find_answer_differences, pair_answers
 from replay.matching.diff import cut_to_difference, find_nearest_exchange
@@ -24,7 +26,6 @@ from replay.matching.typed_values import list_days_on_earth
 from replay.player import find_tape_redactions, select_playable_exchanges
 from stumble.runs.prefix_uses import RecordedUses
 from traces.conversation.derived_steps import derive_tape_steps
-from traces.lazy_dataclass import dataclass
 from traces.model import Exchange
 from traces.tape import Tape, read_tape
 
@@ -32,8 +33,7 @@ _MAX_LATEST_TAPES = 50
 """Newest tapes of a store that are searched for the latest replay of a recording."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LearnedRules:
+class LearnedRules(Struct, frozen=True, kw_only=True):
     """The learnt rules, and the differences that are no volatile values."""
 
     rules: tuple[MatchRule, ...] = ()

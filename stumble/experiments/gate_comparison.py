@@ -1,9 +1,11 @@
 """`stumble gate --against`: the arms, their seal, and the answer."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from copy import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from scenarios.toml_reader import ScenarioError
 from stumble.campaigns.completed_runs import CampaignFolder
@@ -26,15 +28,13 @@ from stumble.experiments.seals.plan_progress import (
 )
 from stumble.experiments.seals.seal_file import ExperimentSeal
 from stumble.experiments.seals.seal_store import find_seal
-from traces.lazy_dataclass import dataclass
 from traces.store.trace_store import TraceStore
 
 if TYPE_CHECKING:
     import duckdb
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GateRequest:
+class GateRequest(Struct, frozen=True, kw_only=True):
     """The request of a gate; None for the value of the seal, or the default."""
 
     against: str | None = None
@@ -58,8 +58,7 @@ class GateRequest:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedArm:
+class PlannedArm(Struct, frozen=True, kw_only=True):
     """An arm with the plan and the seal of its campaign, in its own store."""
 
     arm: ExperimentArm

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from msgspec import Struct
+
 from stumble.campaigns.results import CampaignResult
 from stumble.campaigns.runner import CampaignDisplay, run_campaign_session
 from stumble.campaigns.scheduler import ProgressListener
@@ -20,14 +22,12 @@ from stumble.experiments.noninferiority.comparison import ArmComparison, combine
 from stumble.experiments.seals.analysis_terms import AnalysisTerms, parse_sealed_terms
 from stumble.experiments.seals.plan_progress import PlanUnit, compute_look_sizes, find_plan_units
 from stumble.experiments.seals.seal_store import find_seal
-from traces.lazy_dataclass import dataclass
 from traces.store.trace_store import TraceStore
 
 type ProgressDisplay = Callable[[], AbstractContextManager[ProgressListener]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SequentialResult:
+class SequentialResult(Struct, frozen=True, kw_only=True):
     """The result of a campaign, and of the comparison in its seal, if there is one."""
 
     outcome: CampaignResult

@@ -1,11 +1,11 @@
 """A check as CI services show it."""
 
+from msgspec import Struct
+
 from stumble.gate.limits import GateVerdict
-from traces.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckCase:
+class CheckCase(Struct, frozen=True, kw_only=True):
     """One check; its message is written only if it does not pass."""
 
     name: str

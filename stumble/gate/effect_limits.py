@@ -7,15 +7,15 @@ It passes only if the runs whose ledger is unknown could not break it either.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
+from msgspec import Struct
+
 from stumble.gate.limits import GateVerdict
-from traces.lazy_dataclass import dataclass
 
 type EffectMeasure = Literal["double", "lost"]
 _COLUMNS: Mapping[EffectMeasure, str] = {"double": "doubled", "lost": "lost"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EffectCheck:
+class EffectCheck(Struct, frozen=True, kw_only=True):
     """The runs of one agent, model and world against one limit."""
 
     measure: EffectMeasure

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Literal, Protocol
 
-from traces.lazy_dataclass import dataclass
+from msgspec import Struct
 
 type GateVerdict = Literal["pass", "fail", "unknown"]
 type GateMeasure = Literal["recovery", "handled", "ends_right", "silent"]
@@ -20,8 +20,7 @@ MIN_TRACES = 5
 """Fewest traces for an interval."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GateRate:
+class GateRate(Struct, frozen=True, kw_only=True):
     """A row of the question `gate`: a rate over traces with both bounds, None where unknown."""
 
     agent: str | None
@@ -85,8 +84,7 @@ class GateRate:
         return f"{who}{world}" + ("" if self.part == "all" else f", {self.part}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GateLimit:
+class GateLimit(Struct, frozen=True, kw_only=True):
     """A lower or upper limit of a rate, with a confidence."""
 
     measure: GateMeasure
@@ -108,8 +106,7 @@ class GateLimit:
         return "pass" if rate.hi <= self.value else "fail" if rate.lo > self.value else "unknown"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GateCheck:
+class GateCheck(Struct, frozen=True, kw_only=True):
     """One rate compared with one limit."""
 
     limit: GateLimit

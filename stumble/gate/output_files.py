@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from msgspec import Struct
+
 from stumble.gate.check_case import CheckCase
 from stumble.gate.junit import render_junit_suite
 from stumble.gate.sarif import render_sarif
-from traces.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GateFiles:
+class GateFiles(Struct, frozen=True, kw_only=True):
     """Where to write JUnit XML, SARIF and a Markdown table; None for none."""
 
     junit: Path | None

@@ -4,15 +4,15 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from msgspec import Struct
+
 from stumble.imports.safe_yaml import parse_safe_yaml
 from traces.importers import FORMATS, ImportFormat, har, vcr
 from traces.importers.shared.file_reader import read_file_head, read_unpacked_file
 from traces.importers.shared.http_traffic import ImportedTraffic
-from traces.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrafficFormat:
+class TrafficFormat(Struct, frozen=True, kw_only=True):
     """A format of traffic: a test of the first bytes, and a reader."""
 
     source: str

@@ -3,18 +3,18 @@
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from msgspec import Struct
+
 from stumble.imports.detect_format import TrafficFormat, detect_file_format
 from stumble.imports.to_tape import make_import_id
 from traces.importers import read_format_tables
 from traces.importers.run_merge import forget_runs
-from traces.lazy_dataclass import dataclass
 from traces.model import IMPORT_SOURCES
 from traces.store.trace_store import TraceStore
 from traces.tape import read_tape
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForgottenImports:
+class ForgottenImports(Struct, frozen=True, kw_only=True):
     """What was removed."""
 
     forgotten: tuple[str, ...]

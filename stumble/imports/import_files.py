@@ -5,10 +5,11 @@ import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
+
+from msgspec import Struct, field
 
 from stumble.imports.detect_format import UNKNOWN_FORMAT, TrafficFormat, detect_file_format
 from stumble.imports.to_tape import make_import_id, write_imported_tape
@@ -23,7 +24,6 @@ from traces.importers.run_merge import (
 )
 from traces.importers.shared.file_reader import decode_file_name
 from traces.importers.shared.http_traffic import ImportRemark
-from traces.lazy_dataclass import dataclass
 from traces.redaction.redacted_copy import write_redacted_copy
 from traces.store.trace_store import TraceStore
 
@@ -34,8 +34,7 @@ INDEX_BATCH_TAPES = 64
 COUNTED_RELATIONS = ("trajectories", "exchanges", "tool_calls", "stages")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportedFile:
+class ImportedFile(Struct, frozen=True, kw_only=True):
     """The result of one file."""
 
     path: Path
@@ -98,8 +97,7 @@ def import_recordings(
             yield from batch.merge()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _ReadFile:
+class _ReadFile(Struct, frozen=True, kw_only=True):
     """A file of conversations that was read, and has to be merged."""
 
     path: Path
@@ -109,8 +107,7 @@ class _ReadFile:
     read: ImportedTables
 
 
-@dataclass(slots=True)
-class _ImportBatch:
+class _ImportBatch(Struct):
     """Files in their order that are merged into the index together; `held` are their copies."""
 
     store: TraceStore

@@ -4,21 +4,21 @@ import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from copy import replace
 from pathlib import Path
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from stumble.store.tape_files import seal_finished_tape
 from stumble.user_data.known_secrets import load_user_secrets
 from traces.importers.shared.http_traffic import UNKNOWN_URL, ImportedTraffic, ImportRemark
-from traces.lazy_dataclass import dataclass
 from traces.model import Exchange, Trajectory
 from traces.store.trace_store import TraceStore
 from traces.tape import TapeWriter
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportedTape:
+class ImportedTape(Struct, frozen=True, kw_only=True):
     """The tape made from a file of traffic."""
 
     id: str

@@ -8,9 +8,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import Protocol, runtime_checkable
 
+from msgspec import Struct
+
 from traces import dialects
 from traces.dialects.types import ModelAnswer
-from traces.lazy_dataclass import dataclass
 
 _COMMON_FIELDS = frozenset(("tools", "tool_choice", "temperature", "top_p"))
 _CHAT_FIELDS = _COMMON_FIELDS | {
@@ -44,8 +45,7 @@ _NAMED_EVENTS = frozenset(("anthropic_messages", "openai_responses"))
 """Dialects whose server-sent events have names; streams of the others end in `[DONE]`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelReply:
+class ModelReply(Struct, frozen=True, kw_only=True):
     """The answer to one request, or an error."""
 
     answer: ModelAnswer | None

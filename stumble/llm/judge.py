@@ -10,8 +10,9 @@ import csv
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, field
 from pathlib import Path
+
+from msgspec import Struct, field, to_builtins
 
 from faults.judging.llm_judge import (
     JudgeAgreement,
@@ -26,7 +27,6 @@ from stumble.errors import UsageError
 from stumble.llm.client import LitellmClient
 from stumble.llm.prices import compute_token_cost
 from traces.dialects.types import TokenUsage
-from traces.lazy_dataclass import dataclass
 from traces.model import Outcome
 
 REPEAT_EVERY = 5
@@ -35,8 +35,7 @@ MIN_SHAM_SHARE = 0.25
 """The share of shams below which a judge that always answers yes looks good."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpinionResult:
+class OpinionResult(Struct, frozen=True, kw_only=True):
     """An opinion, or the reason why there is none."""
 
     opinion: JudgeOpinion | None
@@ -44,8 +43,7 @@ class OpinionResult:
     """Why there is no opinion."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaseOpinion:
+class CaseOpinion(Struct, frozen=True, kw_only=True):
     """A case, the verdict of the rules, and the opinions of the model."""
 
     case: OpinionCase
@@ -55,8 +53,7 @@ class CaseOpinion:
     again: OpinionResult | None = None
 
 
-@dataclass(slots=True, kw_only=True)
-class LlmJudge:
+class LlmJudge(Struct, kw_only=True):
     """Requests opinions from a model, caches them, and stops at a limit of cost or calls."""
 
     name: str
@@ -144,8 +141,7 @@ def _hash_case_id(id: str) -> str:
     return hashlib.sha256(id.encode()).hexdigest()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LlmJudgeReport:
+class LlmJudgeReport(Struct, frozen=True, kw_only=True):
     """Agreement of a model's opinions; they enter no rate."""
 
     model: str
@@ -253,14 +249,15 @@ _BOOLEAN_WORDS = {"true": True, "1": True, "yes": True, "false": False, "0": Fal
 
 def opinions_to_dict(found: LlmJudgeReport, heard: Sequence[CaseOpinion]) -> dict[str, object]:
     """Return the report and each opinion as plain data."""
-    return asdict(found) | {
+    report: dict[str, object] = to_builtins(found)
+    return report | {
         "opinions": [
             {
                 "injection_id": each.case.injection_id,
                 "sham": each.sham,
                 "rules": each.verdict.noticed,
                 "why": each.given.why,
-                **(asdict(each.given.opinion) if each.given.opinion else {}),
+                **(to_builtins(each.given.opinion) if each.given.opinion else {}),
             }
             for each in heard
         ]

@@ -11,13 +11,12 @@ import os
 import re
 from typing import Self
 
-from traces.lazy_dataclass import dataclass
+from msgspec import Struct
 
 _PROVIDER = re.compile(r"([a-z][a-z0-9_]*):(\S.*)")
 
 
-@dataclass(frozen=True, slots=True)
-class ModelChoice:
+class ModelChoice(Struct, frozen=True):
     """A model by name, and its provider if requests have to be translated for it."""
 
     name: str

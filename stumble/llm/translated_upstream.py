@@ -12,7 +12,9 @@ encrypted content, cache marks, account settings. `find_untranslatable_keys` nam
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import field, replace
+from copy import replace
+
+from msgspec import Struct, field
 
 from recorder.proxy.http1_response import AnswerEnd
 from recorder.proxy.origin_connection import TakePart
@@ -20,7 +22,6 @@ from recorder.proxy.upstream import AgentLine, ChunkCallback, HeadCallback, Upst
 from stumble.llm.client import MODEL_REQUEST_FIELDS, LitellmClient
 from stumble.llm.model_choice import ModelChoice
 from traces.dialects import find_dialect
-from traces.lazy_dataclass import dataclass
 from traces.model import Chunk, Exchange, Request, Response, find_header
 
 ANSWER_TIMEOUT = 600.0
@@ -92,8 +93,7 @@ class TranslatedUpstream:
         return time.monotonic() - self._began
 
 
-@dataclass(frozen=True, slots=True)
-class TranslatedRequest:
+class TranslatedRequest(Struct, frozen=True):
     """A model request as arguments of litellm."""
 
     dialect: str

@@ -5,8 +5,10 @@ import itertools
 import json
 import signal
 import time
-from dataclasses import replace
+from copy import replace
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from recorder.mcp.stdio_replay import replay_stdio_server
 from recorder.proxy.server import ProxyServer
@@ -22,7 +24,6 @@ from stumble.errors import UsageError
 from stumble.user_data.known_secrets import load_user_secrets
 from stumble.user_data.paths import prepare_ca_folder
 from traces.conversation.tracker import ConversationTap
-from traces.lazy_dataclass import dataclass
 from traces.redaction.redactor import Redactor
 from traces.tape import Tape
 from traces.taps import TapChain
@@ -31,8 +32,7 @@ MCP_URL_PATH = "/mcp"
 """URL path of a stdio server replayed over HTTP."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedMcpServer:
+class RecordedMcpServer(Struct, frozen=True, kw_only=True):
     """One server of a tape: its name, its URL and its exchanges."""
 
     name: str
@@ -50,8 +50,7 @@ class RecordedMcpServer:
         return tuple(json.loads(next(starts, b"null")) or (self.name,))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServeResult:
+class ServeResult(Struct, frozen=True, kw_only=True):
     """The result of serving one session."""
 
     name: str

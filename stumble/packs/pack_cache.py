@@ -6,17 +6,17 @@ and may be removed at any time: a pack is checked and opened anew by each comman
 
 from pathlib import Path
 
+from msgspec import Struct
+
 from scenarios.workspace.blobs import BlobStore, write_atomic_file
 from stumble.errors import HarnessError, UsageError
 from stumble.packs.pack_manifest import PackManifest
 from stumble.packs.packed_snapshots import BLOBS, MANIFESTS, check_snapshot_data, import_snapshot
 from stumble.packs.read_pack import PackReader, open_pack
 from stumble.user_data.paths import cache_folder
-from traces.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenedPack:
+class OpenedPack(Struct, frozen=True, kw_only=True):
     """A pack, and the folder with its parts."""
 
     path: Path

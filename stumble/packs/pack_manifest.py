@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, field
 from hashlib import sha256
 from typing import Literal, Self
 
+from msgspec import Struct, field, to_builtins
+
 from stumble.packs.zip_layout import check_member_name
-from traces.lazy_dataclass import dataclass
 
 PACK_FORMAT = 1
 PACK_SUFFIX = ".stumble"
@@ -20,8 +20,7 @@ type PlanOptions = Mapping[str, object]
 """Options of `stumble fork` by the names of their parameters, as they were given."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PackPart:
+class PackPart(Struct, frozen=True, kw_only=True):
     """One file of a pack."""
 
     name: str
@@ -29,8 +28,7 @@ class PackPart:
     sha256: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PackNeeds:
+class PackNeeds(Struct, frozen=True, kw_only=True):
     """What the recorded agent used of its machine that is not in the pack."""
 
     program: str | None = None
@@ -45,8 +43,7 @@ class PackNeeds:
     """Paths below the agent's folder that its snapshot does not hold."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PackManifest:
+class PackManifest(Struct, frozen=True, kw_only=True):
     """What a pack holds; its digest is the root hash of the pack."""
 
     kind: PackKind
@@ -62,7 +59,7 @@ class PackManifest:
 
     def encode(self) -> bytes:
         """Encode deterministically: equal manifests give equal bytes."""
-        text = json.dumps(asdict(self), sort_keys=True, indent=1, ensure_ascii=True)
+        text = json.dumps(to_builtins(self), sort_keys=True, indent=1, ensure_ascii=True)
         return text.encode() + b"\n"
 
     @property

@@ -14,8 +14,9 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from msgspec import Struct
+
 from stumble.packs.pack_manifest import PackNeeds
-from traces.lazy_dataclass import dataclass
 from traces.reachable_paths import is_reachable
 
 INTERPRETER_TIMEOUT = 20.0
@@ -114,8 +115,7 @@ def _ask_python(
     return str(version), {str(name): str(text) for name, text in found.items()}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NeedFinding:
+class NeedFinding(Struct, frozen=True, kw_only=True):
     """One thing that a packed agent needs, and whether this machine has it."""
 
     what: str

@@ -3,9 +3,11 @@
 import os
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from copy import replace
 from hashlib import sha256
 from pathlib import Path
+
+from msgspec import Struct
 
 from stumble.packs.pack_manifest import (
     MANIFEST_NAME,
@@ -20,7 +22,6 @@ from stumble.packs.zip_layout import (
     encode_local_header,
     measure_archive,
 )
-from traces.lazy_dataclass import dataclass
 
 PIECE_BYTES = 1 << 20
 
@@ -28,8 +29,7 @@ type PartSource = Path | bytes
 """A file with the bytes of a part, or these bytes."""
 
 
-@dataclass(frozen=True, slots=True)
-class _MeasuredPart:
+class _MeasuredPart(Struct, frozen=True):
     part: PackPart
     crc: int
 

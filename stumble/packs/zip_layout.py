@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
-from traces.lazy_dataclass import dataclass
+from msgspec import Struct
 
 _LOCAL = struct.Struct("<IHHHHHIIIHH")
 _CENTRAL = struct.Struct("<IHHHHHHIIIHHHHHII")
@@ -27,8 +27,7 @@ MAX_NAME_BYTES = 255
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._+=@-]*(/[A-Za-z0-9_-][A-Za-z0-9._+=@-]*)*")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArchiveMember:
+class ArchiveMember(Struct, frozen=True, kw_only=True):
     """One file of an archive: its name, and the length and CRC-32 of its bytes."""
 
     name: str

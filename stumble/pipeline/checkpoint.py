@@ -6,15 +6,14 @@ killed.
 
 import json
 from collections.abc import Mapping
-from dataclasses import field
 from pathlib import Path
 from typing import Self
 
 import msgpack
+from msgspec import Struct, field
 
 from scenarios.pipeline.checkpoint_file import write_checkpoint_file
 from scenarios.pipeline.compiler.types import ArtifactSlot
-from traces.lazy_dataclass import dataclass
 
 STATE_FILE = "state.json"
 SLOTS_FOLDER = "slots"
@@ -24,8 +23,7 @@ COSTS = ("calls", "tokens", "cost_usd", "seconds")
 type GradedStageFacts = Mapping[str, object]
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class PipelineCheckpoint:
+class PipelineCheckpoint(Struct, eq=False, kw_only=True):
     """The state of one run, in its folder."""
 
     folder: Path

@@ -2,14 +2,14 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, field
 from pathlib import Path
 from typing import Literal, Self
+
+from msgspec import Struct, field, to_builtins
 
 from sandbox.docker.images import DEFAULT_IMAGE
 from sandbox.types import SandboxKind
 from scenarios.pipeline.compiler.types import STAGES
-from traces.lazy_dataclass import dataclass
 
 type Mode = Literal["guided", "progressive", "autonomous"]
 type Arm = Literal["resurrect", "no-resurrection", "from-golden"]
@@ -21,8 +21,7 @@ CONFIG_FILE = "pipeline.json"
 WORKSPACE_FOLDER = "workspace"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PipelineConfig:
+class PipelineConfig(Struct, frozen=True, kw_only=True):
     """Agent, stages, limits and sandbox of a run."""
 
     agent: str
@@ -69,7 +68,7 @@ class PipelineConfig:
 
     def write(self, folder: Path) -> None:
         """Write it to the folder of a run."""
-        (folder / CONFIG_FILE).write_text(json.dumps(asdict(self), indent=1))
+        (folder / CONFIG_FILE).write_text(json.dumps(to_builtins(self), indent=1))
 
     @classmethod
     def read(cls, folder: Path) -> Self:

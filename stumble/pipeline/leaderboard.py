@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from stumble.report.model import (
     FigureUnit,
     ReportChart,
@@ -15,7 +17,6 @@ from stumble.report.model import (
     read_row_number,
 )
 from stumble.store.filter import ReportRow, fetch_view_rows
-from traces.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     import duckdb
@@ -82,8 +83,7 @@ EFFORT_COLUMNS: Mapping[str, tuple[str, FigureUnit]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeaderboardRows:
+class LeaderboardRows(Struct, frozen=True, kw_only=True):
     """Rows of the pipeline views of a store."""
 
     rows: tuple[ReportRow, ...]
@@ -339,8 +339,7 @@ def _build_cost_reward_section(found: LeaderboardRows) -> ReportSection:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _CostScorePoint:
+class _CostScorePoint(Struct, frozen=True, kw_only=True):
     """An agent and model as a point of cost and score."""
 
     place: int

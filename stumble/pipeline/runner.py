@@ -2,9 +2,11 @@
 
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from copy import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from recorder import event_loop
 from recorder.scratch_folder import make_scratch_folder
@@ -21,7 +23,6 @@ from stumble.runs.types import Hosts, RecordPlan, RunLabels, RunResult
 from stumble.store import index
 from stumble.user_data.paths import new_trajectory_id, prepare_ca_folder
 from traces.did_you_mean import suggest_nearest_name
-from traces.lazy_dataclass import dataclass
 from traces.store.rows import measure_interrupted_tape
 from traces.store.trace_store import TraceStore
 from traces.tape import read_tape
@@ -34,8 +35,7 @@ DRIVER_COMMAND = (sys.executable, "-m", "stumble", "pipeline", "drive", ".")
 WORKSPACE_LIMITS = SnapshotLimits(bytes=1 << 30, files=50_000)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PipelineEnvironment:
+class PipelineEnvironment(Struct, frozen=True, kw_only=True):
     """Store, hosts, faults and labels of a recording."""
 
     store: TraceStore

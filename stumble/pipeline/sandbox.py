@@ -4,8 +4,9 @@ import os
 import signal
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from recorder.agent.process import AgentStreams, run_agent_process
 from sandbox import factory
@@ -15,7 +16,6 @@ from scenarios.pipeline.workload import find_workload
 from stumble.pipeline.config import PipelineConfig
 from stumble.runs.environment.workspaces import COPY_VARIABLE
 from stumble.user_data.paths import ca_folder
-from traces.lazy_dataclass import dataclass
 
 STAGE_VARIABLE = "STUMBLE_STAGE"
 """Variable with the current stage, for the agent."""
@@ -57,8 +57,7 @@ def list_hidden_store_paths(folder: Path) -> tuple[str, ...]:
     return tuple(sorted(str(each) for each in siblings if each.is_dir() and each not in visible))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _NoSandbox:
+class _NoSandbox(Struct, frozen=True, kw_only=True):
     """No sandbox: the agent has the rights of its user."""
 
     order: SandboxSpec

@@ -9,10 +9,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
 
+from msgspec import Struct
+
 from recorder.run_events import RunEventClient
 from sandbox.types import Sandbox, SandboxResult
 from scenarios.agents.presets import StartCommand
-from traces.lazy_dataclass import dataclass
 
 REFUSED_GRACE_SECONDS = 10.0
 """Seconds that the agent may continue after a model request was refused by a budget."""
@@ -22,8 +23,7 @@ OVERTIME_SECONDS = 30.0
 """Seconds over its budget after which an agent without model requests is ended."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptResult:
+class AttemptResult(Struct, frozen=True, kw_only=True):
     """The end of an agent at a stage."""
 
     exit: int | None

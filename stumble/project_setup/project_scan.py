@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from traces.lazy_dataclass import dataclass
+from msgspec import Struct
 
 type Language = Literal["python", "node", "go", "rust", "unknown"]
 
@@ -36,8 +36,7 @@ MAX_FILES = 2_000
 MAX_FILE_BYTES = 512 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntryPoint:
+class EntryPoint(Struct, frozen=True, kw_only=True):
     """A command that starts something of the project."""
 
     command: tuple[str, ...]
@@ -46,8 +45,7 @@ class EntryPoint:
     """Whether it mentions a provider."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectScan:
+class ProjectScan(Struct, frozen=True, kw_only=True):
     """What was found; entry points with the most likely agent first."""
 
     folder: Path

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from traces.lazy_dataclass import dataclass
+from msgspec import Struct
 
 PACK = Path(__file__).with_name("lost_ack.stumble")
 STEP_SECONDS = 60.0
@@ -20,8 +20,7 @@ AGENT_VARIABLES = ("MODEL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "TOOLS_URL", "C
 """What the packed agent reads: a user's own values would lead it away from the recording."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuickstartStep:
+class QuickstartStep(Struct, frozen=True, kw_only=True):
     """A command that was run, what it is for, and what it printed."""
 
     title: str

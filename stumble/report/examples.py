@@ -4,6 +4,8 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from stumble.report.outcomes import (
     DETECTABILITY_LABELS,
     NOT_RATED,
@@ -13,7 +15,6 @@ from stumble.report.outcomes import (
 from stumble.report.side_by_side import RunsSideBySide, StoreTapeCache, build_side_by_side
 from stumble.report.text_diff import find_replaced_words, sanitize_text
 from stumble.store.filter import ReportRow, fetch_question_rows
-from traces.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     import duckdb
@@ -27,8 +28,7 @@ UNREACHED = {
 _WORDS = dict(OUTCOME_LABELS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InjectionExample:
+class InjectionExample(Struct, frozen=True, kw_only=True):
     """One injection as shown on the page."""
 
     id: str

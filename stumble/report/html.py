@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from msgspec import Struct
+
 from stumble.report.charting.fault_charts import FAULT_CHARTS, ChartDrawer
 from stumble.report.charting.palette import DARK_PALETTE, LIGHT_PALETTE, Palette
 from stumble.report.charting.render import render_svg
 from stumble.report.examples import InjectionExample
 from stumble.report.model import ReportChart, ReportFigure, ReportSection
 from stumble.report.outcomes import DETECTABILITY_LABELS
-from traces.lazy_dataclass import dataclass
 
 _TEMPLATE_FOLDER = Path(__file__).parent
 REPORT_TERMS = (
@@ -35,8 +36,7 @@ REPORT_TERMS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportPage:
+class ReportPage(Struct, frozen=True, kw_only=True):
     """The contents of the page."""
 
     title: str

@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from msgspec import Struct
+
 from stumble.store.filter import ReportRow
-from traces.lazy_dataclass import dataclass
 
 type AgentKey = tuple[str | None, str | None, str | None]
 """Agent, model and world of a row."""
@@ -51,8 +52,7 @@ REASONS: Mapping[str, str] = {
 """Texts of the reasons for a missing figure or interval."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportFigure:
+class ReportFigure(Struct, frozen=True, kw_only=True):
     """A number with its 95 % interval and its number of cases; `value` None is unknown."""
 
     value: float | None
@@ -187,8 +187,7 @@ def _format_unit_value(value: float, unit: FigureUnit) -> str:
 type TableCell = str | ReportFigure | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportTable:
+class ReportTable(Struct, frozen=True, kw_only=True):
     """Rows under columns; the first column labels the row."""
 
     caption: str
@@ -198,8 +197,7 @@ class ReportTable:
     """Whether a page collapses it if it has many rows."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportChart:
+class ReportChart(Struct, frozen=True, kw_only=True):
     """The rows of one chart; `drawing` names its draw function."""
 
     drawing: str
@@ -209,8 +207,7 @@ class ReportChart:
     rows: tuple[ReportRow, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportSection:
+class ReportSection(Struct, frozen=True, kw_only=True):
     """A part of the report; `nothing` is the reason if it is empty."""
 
     name: str

@@ -1,11 +1,13 @@
 """Clean and faulted steps side by side, from the faulted call on, with differences marked."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from copy import replace
 from difflib import SequenceMatcher
 from itertools import zip_longest
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
 
 from stumble.report.text_diff import (
     DiffMark,
@@ -21,7 +23,6 @@ from traces.conversation.derived_steps import (
     derive_tape_steps,
 )
 from traces.conversation.tracker import canonicalize_arguments
-from traces.lazy_dataclass import dataclass
 from traces.model import Injection
 from traces.tape import Tape, read_tape
 
@@ -31,8 +32,7 @@ SHOWN_STEP_ROWS = 7
 type KnownWords = Mapping[str, DiffMark]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepLine:
+class StepLine(Struct, frozen=True, kw_only=True):
     """One message, tool call or tool result of an agent."""
 
     kind: Literal["says", "calls", "told", "failed"]
@@ -42,8 +42,7 @@ class StepLine:
     pieces: tuple[TextPiece, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShownStep:
+class ShownStep(Struct, frozen=True, kw_only=True):
     """One step of an agent as shown."""
 
     number: int
@@ -51,8 +50,7 @@ class ShownStep:
     struck: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepPair:
+class StepPair(Struct, frozen=True, kw_only=True):
     """A clean step and a faulted one; None if only the other run has this step.
 
     `skipped` counts the omitted steps before this one, `alike` those that are equal in both runs.
@@ -64,8 +62,7 @@ class StepPair:
     alike: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunsSideBySide:
+class RunsSideBySide(Struct, frozen=True, kw_only=True):
     """The two runs from the faulted call on; without tapes, only the result from the index."""
 
     rows: tuple[StepPair, ...]

@@ -6,7 +6,7 @@ from difflib import SequenceMatcher
 from os.path import commonprefix
 from typing import Literal
 
-from traces.lazy_dataclass import dataclass
+from msgspec import Struct
 
 type DiffMark = Literal["", "lie", "truth", "differs"]
 
@@ -29,8 +29,7 @@ type Stretch = tuple[bool, str, str]
 """Whether it is equal in both texts, and its text in each."""
 
 
-@dataclass(frozen=True, slots=True)
-class TextPiece:
+class TextPiece(Struct, frozen=True):
     """A piece of text, marked as the injected value, the true value, or a difference."""
 
     text: str

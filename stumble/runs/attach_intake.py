@@ -23,7 +23,7 @@ import select
 import socket
 import sys
 import time
-from dataclasses import replace
+from copy import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ from traces.errors import TapeWriteError
 from traces.model import Chunk, Exchange, Headers, Request, Response, RunEnding, Trajectory
 from traces.redaction.fingerprints import KnownSecrets
 from traces.tape import TapeWriter
-from traces.tape.field_types import parse_dataclass
+from traces.tape.field_types import parse_struct
 from traces.tape.payload import decode_headers
 
 MESSAGE_SECONDS = 20.0
@@ -106,7 +106,7 @@ class AttachIntake:
             "source": "attach",
             "volatile": VOLATILE_VERSION,
         }
-        trajectory = parse_dataclass(Trajectory, message["trajectory"] | head)
+        trajectory = parse_struct(Trajectory, message["trajectory"] | head)
         known = load_user_secrets()
         names = dict.fromkeys(message["secrets"], ()) | known.names
         self._tape = TapeWriter(

@@ -1,14 +1,15 @@
 """Run events from a run's command: written to the tape, with budgets counted and enforced."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from copy import replace
 from typing import Protocol, runtime_checkable
+
+from msgspec import Struct
 
 from recorder.run_events import RunEventData
 from stumble.llm.prices import compute_token_cost
 from traces.clock import RunClock
 from traces.conversation.tracker import ConversationTap, ExchangeContext
-from traces.lazy_dataclass import dataclass
 from traces.model import Chunk, Exchange, Response, RunEvent, find_header
 from traces.tape import TapeWriter
 
@@ -18,8 +19,7 @@ BUDGET_HEADER = "x-stumble-budget"
 BUDGET_KINDS = ("calls", "tokens", "dollars", "seconds")
 
 
-@dataclass(slots=True, eq=False)
-class BudgetUsage:
+class BudgetUsage(Struct, eq=False):
     """What the agents of a run, or of one stage of it, have used so far."""
 
     calls: int = 0

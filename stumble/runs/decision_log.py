@@ -8,7 +8,7 @@ lines are appended.
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from copy import replace
 from pathlib import Path
 
 from replay.matching.diff import describe_match

@@ -6,9 +6,11 @@ live in exactly the same way; only the injected value differs.
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import field, replace
+from copy import replace
 from functools import partial
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from faults.judging.judge import MIN_CLEAN_TWINS
 from faults.judging.value_tokens import extract_tokens
@@ -38,15 +40,13 @@ from stumble.runs.session import ReplaySession
 from stumble.runs.types import AgentLauncher, ReplayPlan, RunLabels, RunResult
 from stumble.user_data.paths import new_experiment_id
 from traces.conversation.derived_steps import DerivedSteps, derive_tape_steps
-from traces.lazy_dataclass import dataclass
 from traces.model import Condition, Fault
 from traces.tape import Tape
 
 SHAM = "sham"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForkPoint:
+class ForkPoint(Struct, frozen=True, kw_only=True):
     """A place in a recording to fork at, and the data that its runs share."""
 
     recording: Tape
@@ -179,8 +179,7 @@ def plan_fork_run(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForkRun:
+class ForkRun(Struct, frozen=True, kw_only=True):
     """One run of a fork."""
 
     condition: Condition
@@ -193,8 +192,7 @@ class ForkRun:
         return "faulted run" if self.of == 1 else f"faulted run {self.rep + 1} of {self.of}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForkPlan:
+class ForkPlan(Struct, frozen=True, kw_only=True):
     """Plan of a fork: its fork point, the number of runs, and their environment.
 
     Raises ValueError if results are to be pinned and the recording has none.
@@ -334,8 +332,7 @@ def check_other_model(recording: Tape, other: ModelChoice) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForkResult:
+class ForkResult(Struct, frozen=True, kw_only=True):
     """Finished runs of a fork with its controls so far."""
 
     wanted: tuple[ForkRun, ...]

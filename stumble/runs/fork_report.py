@@ -2,7 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from copy import replace
+
+from msgspec import Struct
 
 from faults.judging.counterfactual import CounterfactualResult, confirm_by_forks
 from faults.judging.judge import ENDINGS_FAILED, judge_run, to_run_evidence
@@ -16,7 +18,6 @@ from stumble.verdicts.excess_failures import ExcessFailures, compare_ends, is_ri
 from stumble.verdicts.exclusions import Exclusion, explain_exclusion, find_exclusion, suggest_remedy
 from stumble.verdicts.outcome_meanings import describe_outcome
 from stumble.verdicts.twin_differences import find_differing_twin_ends
-from traces.lazy_dataclass import dataclass
 from traces.model import JUDGE_VERSION, Outcome, OutcomeClass, RunEnding
 from traces.tape import read_tape
 
@@ -36,8 +37,7 @@ ANSWER_SOURCES = ("recorded", "live", "simulated", "fault", "refused")
 """Who answered a request."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedForkRun:
+class JudgedForkRun(Struct, frozen=True, kw_only=True):
     """A finished faulted run, and the verdict on its injected faults."""
 
     played: RunResult
@@ -137,8 +137,7 @@ def fork_run_to_dict(judged: JudgedForkRun | None) -> dict[str, object]:
     }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForkReport:
+class ForkReport(Struct, frozen=True, kw_only=True):
     """Verdicts of a fork."""
 
     fork_point: ForkPoint

@@ -1,7 +1,9 @@
 """Fault injection for a run: a module apart, so that runs without faults load no fault code."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from copy import replace
+
+from msgspec import Struct
 
 from faults.injector.injector import FaultInjector, RunSeeds
 from faults.targeting.bound_fault import BoundFault
@@ -9,12 +11,10 @@ from faults.targeting.live_observations import LiveObservations
 from faults.targeting.observations import NO_OBSERVATIONS, CleanObservations
 from faults.targeting.site import InjectionSite
 from traces.conversation.tracker import ConversationTap
-from traces.lazy_dataclass import dataclass
 from traces.model import Injection
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InjectionPlan:
+class InjectionPlan(Struct, frozen=True, kw_only=True):
     """Faults, the first of them bound to a site of the recording."""
 
     bound_faults: tuple[BoundFault, ...]

@@ -5,9 +5,11 @@ network.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
+from copy import replace
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
 
 from recorder.agent.blocked_connections import BlockedConnection
 from recorder.agent.isolation import find_missing_capabilities
@@ -22,7 +24,6 @@ from stumble.runs.environment.workspaces import (
     find_recorded_workspace,
     format_first_names,
 )
-from traces.lazy_dataclass import dataclass
 from traces.model import Trajectory
 from traces.store.store_dir import StoreDirectory
 
@@ -35,8 +36,7 @@ NETWORK_ONLY_REASON = "--isolation network, for an agent that builds sandboxes i
 REAL_COMMANDS_NOTE = "local commands really run again there"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IsolationPlan:
+class IsolationPlan(Struct, frozen=True, kw_only=True):
     """How a run is isolated from the user's folder and from the network."""
 
     workspace: RecordedWorkspace | None
@@ -137,8 +137,7 @@ class IsolationPlan:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkspaceChoice:
+class WorkspaceChoice(Struct, frozen=True, kw_only=True):
     """Where a user wants the agent to work: by default in a fresh copy with the user's edits."""
 
     in_place: bool = False

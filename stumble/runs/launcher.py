@@ -8,9 +8,11 @@ import shutil
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, contextmanager
-from dataclasses import field, replace
+from copy import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from recorder.agent.agent_input import PipedInput
 from recorder.agent.isolation import AgentIsolation
@@ -18,7 +20,6 @@ from recorder.agent.process import AgentExit, AgentStreams, run_agent_process
 from recorder.agent.terminal import AgentTerminal, Progress
 from stumble.user_data.known_secrets import find_known_secrets
 from traces.conversation.tracker import ConversationTap
-from traces.lazy_dataclass import dataclass
 from traces.redaction.redacted_log import redact_file_end
 from traces.tape import Tape
 
@@ -29,8 +30,7 @@ WARM_EXIT_SECONDS = 10.0
 """Seconds a warm process gets to end after its input was closed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColdLauncher:
+class ColdLauncher(Struct, frozen=True, kw_only=True):
     """Starts the agent's own command as a new process each time."""
 
     command: tuple[str, ...]
@@ -196,8 +196,7 @@ async def start_warm_agent(module: str) -> AsyncIterator[WarmAgentProcess]:
         await held.close()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WarmLauncher:
+class WarmLauncher(Struct, frozen=True, kw_only=True):
     """One agent command, run by forking the warm process."""
 
     process: WarmAgentProcess

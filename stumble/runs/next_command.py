@@ -1,14 +1,14 @@
 """The command that is worth running after a recording, ready to paste."""
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
 from traces.conversation.derived_steps import DerivedSteps
-from traces.lazy_pattern import compile_lazily
 
-_NUMBER = compile_lazily(r"(?<![\w.-])\d{3,}(?![\w-])")
+_NUMBER = re.compile(r"(?<![\w.-])\d{3,}(?![\w-])")
 """A number that `digit` can change: three digits that are no part of a word."""
 
 

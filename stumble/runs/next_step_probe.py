@@ -10,11 +10,13 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from copy import replace
 from itertools import combinations
 from math import comb
 from random import Random
 from typing import Literal
+
+from msgspec import Struct
 
 from faults.injector.injector import FaultInjector, RunSeeds
 from faults.targeting.bound_fault import BoundFault
@@ -26,7 +28,6 @@ from traces.conversation.derived_steps import find_answer_end
 from traces.conversation.tracker import ConversationTap, canonicalize_arguments
 from traces.dialects import find_dialect
 from traces.dialects.types import ModelAnswer, TokenUsage
-from traces.lazy_dataclass import dataclass
 from traces.model import Exchange, Injection
 
 type ProbeGroup = Literal["clean", "faulted"]
@@ -35,8 +36,7 @@ MAX_EXACT_SHUFFLES = 20_000
 """Up to this many ways to shuffle the labels all are tried; beyond, this many are drawn."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProbeQuestion:
+class ProbeQuestion(Struct, frozen=True, kw_only=True):
     """The two forms of one recorded model request."""
 
     dialect: str
@@ -47,8 +47,7 @@ class ProbeQuestion:
     """The recorded answer of the model."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProbeSample:
+class ProbeSample(Struct, frozen=True, kw_only=True):
     """One answer; `action` is None, and `error` the reason, if the model gave none."""
 
     group: ProbeGroup

@@ -1,5 +1,6 @@
 """Where a recording uses the values of its answers, by the tokens that taint analysis compares."""
 
+import re
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -13,13 +14,12 @@ from replay.matching.answer_equality import AnswerChange
 from replay.value_renaming import find_renaming_edits, is_id_name
 from traces.bodies.content_encoding import decode_content_or_raw
 from traces.conversation.derived_steps import DerivedSteps
-from traces.lazy_pattern import compile_lazily
 from traces.model import Exchange, Request
 from traces.tape import Tape
 from traces.value_names import compile_values, rename_url
 
-_EPOCH = compile_lazily(r"1[5-9]\d{8}(?:\d{3}|\d{6}|\d{9})?(?:\.\d+)?")
-_TIME_OF_DAY = compile_lazily(r"(?<![\d:+-])(\d{1,2})[:h](\d\d)(?!\d)")
+_EPOCH = re.compile(r"1[5-9]\d{8}(?:\d{3}|\d{6}|\d{9})?(?:\.\d+)?")
+_TIME_OF_DAY = re.compile(r"(?<![\d:+-])(\d{1,2})[:h](\d\d)(?!\d)")
 """A time of day, but not an offset from UTC, nor the seconds."""
 
 

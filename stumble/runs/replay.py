@@ -4,9 +4,11 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from dataclasses import replace
+from copy import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct
 
 from replay.matching.rules import MatchRules, parse_match_rule
 from replay.model_substitution import ModelSubstitution
@@ -36,7 +38,6 @@ from stumble.store import tape_files
 from stumble.user_data.known_secrets import load_user_secrets
 from stumble.user_data.paths import new_trajectory_id
 from traces.conversation.tracker import ConversationTap
-from traces.lazy_dataclass import dataclass
 from traces.model import Exchange, Request, Trajectory
 from traces.pipeline.stages import describe_stage_differences
 from traces.tape import Tape, TapeWriter
@@ -82,8 +83,7 @@ async def run_until_it_follows(
     return result
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _ReplayTaps:
+class _ReplayTaps(Struct, frozen=True, kw_only=True):
     """What takes part in one replayed run, in the order in which it sees an exchange."""
 
     pin: ResultPinning | None

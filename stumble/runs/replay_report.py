@@ -4,12 +4,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from msgspec import Struct
+
 from recorder.agent.blocked_connections import BlockedConnection
 from replay.matching.diff import describe_matches
 from stumble.errors import ExitCode
 from stumble.runs.isolation import IsolationMode, IsolationPlan, isolation_exit_code
 from stumble.runs.types import RunResult
-from traces.lazy_dataclass import dataclass
 from traces.tape import read_tape
 
 NOT_CONTACTED = "tools were not contacted: this says nothing about recovery"
@@ -32,8 +33,7 @@ _MAX_DIVERGENCES_SHOWN = 3
 """Number of divergences shown in full."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayOptions:
+class ReplayOptions(Struct, frozen=True, kw_only=True):
     """Options that all replays of a command share."""
 
     tape: Path
@@ -54,8 +54,7 @@ class ReplayOptions:
     """File for the agents' output; None passes it through."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayReport:
+class ReplayReport(Struct, frozen=True, kw_only=True):
     """One replay that is over."""
 
     options: ReplayOptions

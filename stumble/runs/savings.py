@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable
 
+from msgspec import Struct
+
 from stumble.llm.prices import compute_token_cost
 from traces.conversation.derived_steps import DerivedSteps
-from traces.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SavedCost:
+class SavedCost(Struct, frozen=True, kw_only=True):
     """Model calls answered from a tape, their tokens and US dollars; None is unknown, never 0."""
 
     calls: int = 0

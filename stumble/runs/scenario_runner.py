@@ -9,9 +9,11 @@ import re
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from copy import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
+
+from msgspec import Struct
 
 from faults import bind_operator
 from faults.jsonpath import find_json_paths
@@ -33,7 +35,6 @@ from stumble.runs.session import ReplaySession
 from stumble.runs.types import AgentLauncher, RecordPlan, RunEnvironment, RunLabels
 from stumble.user_data.paths import new_trajectory_id
 from traces.did_you_mean import suggest_nearest_name
-from traces.lazy_dataclass import dataclass
 from traces.model import Fault
 from traces.store.trace_store import TraceStore
 from traces.tape import Tape, read_tape
@@ -42,8 +43,7 @@ MAX_AGENT_STEPS = 120
 """Steps that the practice agent may take, so that a faulted run can be twice as long."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckedScenario:
+class CheckedScenario(Struct, frozen=True, kw_only=True):
     """A scenario with its faults, all of them valid."""
 
     scenario: Scenario

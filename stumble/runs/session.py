@@ -5,10 +5,11 @@ import itertools
 import os
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import field
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from recorder import run_events
 from recorder.agent.adapters import AdaptedCommand, adapt_agent_command
@@ -37,7 +38,6 @@ from stumble.runs.environment.upstream_trust import NO_MORE_TRUST, UpstreamTrust
 from stumble.runs.environment.workspaces import IN_PLACE, RunLocation
 from stumble.runs.types import AgentLauncher, Hosts
 from stumble.user_data.paths import prepare_ca_folder
-from traces.lazy_dataclass import dataclass
 from traces.tape import Tape, TapeWriter
 from traces.taps import TapChain
 
@@ -52,8 +52,7 @@ MAX_FOLDER_LENGTH = 64
 """Characters of that folder's own folder: the whole path has to fit into 107 (unix(7))."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplaySession:
+class ReplaySession(Struct, frozen=True, kw_only=True):
     """State that all runs of a process share: proxy server, route, CA bundle."""
 
     performer: ProxyServer
@@ -107,8 +106,7 @@ async def open_recorded_session(
             yield session
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentResult:
+class AgentResult(Struct, frozen=True, kw_only=True):
     """How an agent ended behind its listener, and what the listener recorded of it."""
 
     exit: AgentExit
@@ -121,8 +119,7 @@ class AgentResult:
     """The user's temporary files that it kept; None if all of them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunOptions:
+class RunOptions(Struct, frozen=True, kw_only=True):
     """How one agent runs in front of the proxy."""
 
     out: bool = False

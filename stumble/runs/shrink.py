@@ -8,10 +8,11 @@ breaks the run as well. Whether a set breaks it is asked once per set.
 
 import shlex
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import field, replace
+from copy import replace
+
+from msgspec import Struct, field
 
 from traces.conversation.derived_steps import DerivedSteps
-from traces.lazy_dataclass import dataclass
 from traces.model import Fault, Injection
 
 type Faults = tuple[Fault, ...]
@@ -44,8 +45,7 @@ def _rebuild_fault(injection: Injection, told: DerivedSteps) -> Fault:
     )
 
 
-@dataclass(slots=True)
-class FaultShrinker:
+class FaultShrinker(Struct):
     """Tests whether sets of faults break the run, each set once, at most `most` sets."""
 
     breaks: BreakTest

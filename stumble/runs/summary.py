@@ -6,12 +6,13 @@ from itertools import chain
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from msgspec import Struct
+
 from stumble.llm.prices import compute_token_cost
 from traces.conversation.classify import classify_request
 from traces.conversation.derived_steps import DerivedSteps, derive_tape_steps
 from traces.conversation.model_like import find_model_api
 from traces.dialects import find_dialect, mcp
-from traces.lazy_dataclass import dataclass
 from traces.model import Exchange, Request
 from traces.store.usage_rows import iter_usage, sum_costs
 from traces.tape import Tape
@@ -28,8 +29,7 @@ CHECK_AGENT_HINT = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TapeSummary:
+class TapeSummary(Struct, frozen=True, kw_only=True):
     """Counts of a tape; `cost_usd` None where a model's price is not known."""
 
     exchanges: int

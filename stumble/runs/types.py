@@ -10,9 +10,11 @@ mitmproxy as its upstream. Both write the same tape.
 
 import time
 from collections.abc import Callable, Collection, Coroutine, Mapping
-from dataclasses import field, replace
+from copy import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct, field
 
 from recorder.agent.blocked_connections import BlockedConnection
 from recorder.agent.isolation import AgentIsolation
@@ -33,7 +35,6 @@ from stumble.runs.environment.workspaces import RecordedWorkspace
 from traces.conversation.classify import ExchangeKind
 from traces.conversation.derived_steps import ToolUse
 from traces.conversation.tracker import ConversationTap
-from traces.lazy_dataclass import dataclass
 from traces.model import Condition, EndReason, RunEnding, Trajectory
 from traces.store.store_dir import StoreDirectory
 from traces.tape import TapeWriter
@@ -67,8 +68,7 @@ class AgentLauncher(Protocol):
         """`command` is the agent's with what an adapter added for this run."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunLabels:
+class RunLabels(Struct, frozen=True, kw_only=True):
     """Labels of a run in the store; all of them optional."""
 
     agent: str | None = None
@@ -101,8 +101,7 @@ class RunLabels:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunEnvironment:
+class RunEnvironment(Struct, frozen=True, kw_only=True):
     """What the runs of one agent have in common: hosts, world, agent, labels and workspace."""
 
     hosts: Hosts
@@ -115,8 +114,7 @@ class RunEnvironment:
     trust: UpstreamTrust = NO_MORE_TRUST
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordPlan:
+class RecordPlan(Struct, frozen=True, kw_only=True):
     """Plan of one run against the live world: its world, its labels and its recording options."""
 
     hosts: Hosts = field(default_factory=dict)
@@ -145,8 +143,7 @@ class RecordPlan:
     """What the launcher gives the agent as standard input, to be kept."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayPlan:
+class ReplayPlan(Struct, frozen=True, kw_only=True):
     """Plan of one replayed run: what comes from the tape, what is live, what is injected."""
 
     source: str = "replay"
@@ -194,8 +191,7 @@ MAX_UNASKED = 1000
 """Recorded requests that never came and are listed: of a large tape, none is read beyond them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunResult:
+class RunResult(Struct, frozen=True, kw_only=True):
     """Result of a finished run: its tape, the agent's exit, the player's and injector's counts."""
 
     id: str

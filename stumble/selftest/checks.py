@@ -6,6 +6,8 @@ Without measurements (no answer, no gap or no request to check) a check fails.
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from msgspec import Struct
+
 from replay.player import REFUSED_STATUS
 from scenarios.practice import fixed_pace_server
 from scenarios.practice.agents.logging_agent import ExchangeNote
@@ -14,7 +16,6 @@ from stumble.runs.isolation import UNSEEN_TRAFFIC_NOTE
 from stumble.runs.replay_report import compute_replay_exit_code
 from stumble.selftest.runner import LiveRuns, OfflineRuns, SelftestEvidence
 from traces.dialects import openai_chat
-from traces.lazy_dataclass import dataclass
 
 MAX_GAP_ERROR = fixed_pace_server.PAUSE / 2
 """Largest error of a gap in seconds; large, since the machine may be busy."""
@@ -22,8 +23,7 @@ STRAY_REQUESTS = 5
 """Number of a stray agent's six requests that are not recorded."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SelftestCheck:
+class SelftestCheck(Struct, frozen=True, kw_only=True):
     """A property, whether it holds (None if it cannot be checked), and the figures."""
 
     name: str

@@ -18,6 +18,7 @@ from pathlib import Path
 from aiohttp import web
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509 import IPAddress
+from msgspec import Struct
 
 from recorder import ca as certificate_authority
 from scenarios.practice import fixed_pace_server, tool_server, world
@@ -33,7 +34,6 @@ from stumble.runs.replay import run_replay
 from stumble.runs.session import ReplaySession, open_replay_session
 from stumble.runs.types import RecordPlan, ReplayPlan, RunResult
 from stumble.user_data.paths import new_trajectory_id
-from traces.lazy_dataclass import dataclass
 from traces.store.trace_store import TraceStore
 from traces.tape import Tape, read_tape
 
@@ -44,8 +44,7 @@ BUDGET = 60.0
 """Time limit of one run in seconds."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CanarySecrets:
+class CanarySecrets(Struct, frozen=True, kw_only=True):
     """Three secrets, each detected by a different rule."""
 
     header: str
@@ -75,8 +74,7 @@ def make_canary_secrets() -> CanarySecrets:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SelftestRun:
+class SelftestRun(Struct, frozen=True, kw_only=True):
     """One run: its result and tape, the agent's log and output, and the model's requests."""
 
     played: RunResult

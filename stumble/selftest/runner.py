@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+from msgspec import Struct
+
 from recorder.agent.isolation import find_missing_capabilities
 from stumble.runs.fork import find_fork_point, plan_fork_run
 from stumble.runs.types import ReplayPlan
@@ -11,7 +13,6 @@ from stumble.selftest.fixture import SelftestFixture, SelftestRun
 from stumble.store import index
 from traces.conversation.classify import ExchangeKind
 from traces.conversation.derived_steps import derive_tape_steps
-from traces.lazy_dataclass import dataclass
 from traces.model import Fault
 
 SEED = 7
@@ -26,8 +27,7 @@ _TOOLS: tuple[ExchangeKind, ...] = ("tool",)
 type Say = Callable[[str], object]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LiveRuns:
+class LiveRuns(Struct, frozen=True, kw_only=True):
     """Runs made while the servers were running."""
 
     errand: SelftestRun
@@ -42,8 +42,7 @@ class LiveRuns:
     """A replay of `errand` with live tools that are stopped."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OfflineRuns:
+class OfflineRuns(Struct, frozen=True, kw_only=True):
     """Runs made with the servers stopped."""
 
     errand: SelftestRun
@@ -63,8 +62,7 @@ class OfflineRuns:
     """Number of its connections that succeeded."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SelftestEvidence:
+class SelftestEvidence(Struct, frozen=True, kw_only=True):
     """The evidence of a self-test."""
 
     live: LiveRuns

@@ -7,14 +7,14 @@ argument is captured.
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache
 
 import sqlglot
+from msgspec import Struct
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 
-from traces.lazy_dataclass import dataclass
 from traces.store.sql import build_sql_macros, build_table_macros
 
 type Scope = Mapping[str, exp.Expr]
@@ -30,8 +30,7 @@ class IndexedFromOne(DuckDB):
     INDEX_OFFSET = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Macro:
+class Macro(Struct, frozen=True):
     """A macro's parameters and its body."""
 
     parameters: tuple[str, ...]
@@ -41,8 +40,7 @@ class Macro:
     """Whether the body is in Spark's dialect already."""
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """A macro with its arguments."""
 
     macro: Macro

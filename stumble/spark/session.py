@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from typing import Any
 
 import duckdb
+from msgspec import Struct
 
 from stumble.errors import HarnessError, UsageError
 from stumble.spark import MISSING_LIBRARY
 from stumble.spark.translate import SparkTranslator, open_translator
 from stumble.store.query import QueryLimits
-from traces.lazy_dataclass import dataclass
 from traces.store.schema import SCHEMAS
 from traces.store.sql import VIEWS, SqlValue, read_view
 from traces.store.sql.read_only import check_reads_only
@@ -46,8 +46,7 @@ _BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
 """Bytes up to which a table of a join is sent whole to all workers; -1 sends none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SparkAnswer:
+class SparkAnswer(Struct, frozen=True, kw_only=True):
     """The rows of a query; structs are dicts."""
 
     names: Sequence[str]

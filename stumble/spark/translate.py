@@ -8,18 +8,17 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 import duckdb
+from msgspec import Struct
 from sqlglot import exp
 
 from stumble.spark.duckdb_macros import IndexedFromOne, MacroExpander, parse_query, read_macros
 from stumble.spark.functions import translate_node
 from stumble.spark.query_shapes import bind_parameters, reshape_query
-from traces.lazy_dataclass import dataclass
 from traces.store.definitions_file import load_definitions
 from traces.store.sql import SqlValue
 
 
-@dataclass(frozen=True, slots=True)
-class SparkQuery:
+class SparkQuery(Struct, frozen=True):
     """A query in Spark's dialect, and what it reads by name, definitions of its own included."""
 
     text: str

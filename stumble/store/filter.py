@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from traces.lazy_dataclass import dataclass
+from msgspec import Struct
+
 from traces.store.definitions_file import load_definitions
 from traces.store.schema import SCHEMAS
 from traces.store.sql import SqlValue, run_question
@@ -17,8 +18,7 @@ type ReportRow = Mapping[str, object]
 """Values of a row by column."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreFilter:
+class StoreFilter(Struct, frozen=True, kw_only=True):
     """A selection of campaign, model and operator; None selects all."""
 
     campaign: str | None = None

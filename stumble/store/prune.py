@@ -10,14 +10,13 @@ import fcntl
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 from pathlib import Path
 
 import pyarrow as pa
+from msgspec import Struct, field
 
 from scenarios.workspace.blobs import BlobStore
 from scenarios.workspace.left_files import load_all_left_files
-from traces.lazy_dataclass import dataclass
 from traces.store.schema import SCHEMAS
 from traces.store.trace_store import TraceStore
 from traces.tape import read_tape_lazily
@@ -33,8 +32,7 @@ _RUNS_SQL = """
 _LINKS = ("parent_id", "campaign", "experiment", "control_group")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunGroup:
+class RunGroup(Struct, frozen=True, kw_only=True):
     """Runs that belong together."""
 
     name: str
@@ -47,8 +45,7 @@ class RunGroup:
     """Why it must stay; None if it may go."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PrunePlan:
+class PrunePlan(Struct, frozen=True, kw_only=True):
     """What goes, and what stays although it is old."""
 
     going: Sequence[RunGroup]

@@ -11,9 +11,9 @@ from pathlib import Path
 from types import FrameType
 
 import duckdb
+from msgspec import Struct
 
 from recorder.ending_signals import SignalInterrupt, handle_ending_signals
-from traces.lazy_dataclass import dataclass
 from traces.store.landlock import forbid_changes
 from traces.store.query_signals import restore_interrupts
 from traces.store.sql.read_only import check_reads_only
@@ -39,8 +39,7 @@ _HEADROOM = 512 * 2**20
 """Extra bytes for Python and threads."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueryLimits:
+class QueryLimits(Struct, frozen=True, kw_only=True):
     """Limits of a statement: memory in GB and time in seconds; 0 seconds is no limit."""
 
     memory: float = 2.0

@@ -7,11 +7,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import zstandard
+from msgspec import Struct
 
 from stumble.store.data_leaves import walk_data_leaves
 from traces.bodies.content_encoding import decode_content
 from traces.importers.shared.file_reader import read_unpacked_file
-from traces.lazy_dataclass import dataclass
 from traces.model import Exchange, Headers
 from traces.redaction.redactor import Redactor
 from traces.redaction.secret_scan import SecretFileScanner, SecretFinding
@@ -28,8 +28,7 @@ type LocatedFinding = tuple[str, SecretFinding]
 """Location in the file as a text, and the finding."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileFindings:
+class FileFindings(Struct, frozen=True, kw_only=True):
     """The findings in one file."""
 
     path: Path

@@ -12,7 +12,7 @@ listed there is complete.
 import io
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 
@@ -20,6 +20,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from msgspec import Struct
 
 from scenarios.workspace.blobs import write_atomic_file
 from stumble.errors import HarnessError, UsageError
@@ -27,7 +28,6 @@ from stumble.packs.pack_cache import packs_folder
 from stumble.team.object_store import ObjectStore
 from stumble.team.sync_store import find_push_refusal
 from traces.exporters.parquet import PARTITION
-from traces.lazy_dataclass import dataclass
 from traces.store.schema import SCHEMAS
 from traces.store.trace_store import TraceStore
 
@@ -82,8 +82,7 @@ class SharedExport:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Partition:
+class _Partition(Struct, frozen=True, kw_only=True):
     day: str
     source: str
     runs: list[str]

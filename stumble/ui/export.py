@@ -5,6 +5,8 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from msgspec import Struct
+
 from stumble.ui.rendering import STATIC, build_palette_css, render_page
 from stumble.ui.sql import read_page_sql
 from stumble.ui.values.exchange_view import pretty_json
@@ -18,23 +20,20 @@ from stumble.ui.values.run_view import (
     build_run_view,
     list_legend,
 )
-from traces.lazy_dataclass import dataclass
 from traces.store.trace_store import TraceStore
 
 MOST_CHARACTERS = 100_000
 """Characters of a text in the file."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedItem:
+class ExportedItem(Struct, frozen=True, kw_only=True):
     """A step with its texts: what it says, or arguments and result."""
 
     item: RunItem
     texts: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunPageExport:
+class RunPageExport(Struct, frozen=True, kw_only=True):
     """All that the file shows."""
 
     run: RunView

@@ -2,15 +2,15 @@
 
 import json
 import socket
-from dataclasses import asdict
 from pathlib import Path
 
+from msgspec import Struct
+from msgspec.structs import asdict
+
 from stumble.user_data.paths import ca_folder
-from traces.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class PracticePorts:
+class PracticePorts(Struct, frozen=True):
     """Loopback ports of the practice servers."""
 
     shop: int = 8902

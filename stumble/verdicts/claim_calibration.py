@@ -4,6 +4,8 @@ import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from msgspec import Struct
+
 from faults.judging.claims.calibration import (
     LABELS,
     LabelAgreement,
@@ -16,15 +18,13 @@ from faults.judging.claims.calibration import (
 from faults.judging.claims.types import CLAIMS
 from stumble.control_characters import escape_controls
 from stumble.errors import UsageError
-from traces.lazy_dataclass import dataclass
 from traces.model import Claim
 
 SHOWN_CHARS = 160
 """Maximum characters of a message in a line."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimCalibration:
+class ClaimCalibration(Struct, frozen=True):
     """Agreement over a file and per language, and the number of rows without text."""
 
     all: LabelAgreement
@@ -34,8 +34,7 @@ class ClaimCalibration:
     """The rows that are read as another claim, or as unknown: by label, reading and language."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class WrongReading:
+class WrongReading(Struct, frozen=True, order=True):
     """A row whose reading is not its label."""
 
     label: Claim

@@ -1,16 +1,16 @@
 """Comparison of wrong ends with a fault and in clean twins, for one fork."""
 
 from collections.abc import Iterable
-from dataclasses import asdict
 from math import comb
 
+from msgspec import Struct
+from msgspec.structs import asdict
+
 from faults.judging.judge import ENDINGS_FAILED
-from traces.lazy_dataclass import dataclass
 from traces.model import RunEnding
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExcessFailures:
+class ExcessFailures(Struct, frozen=True, kw_only=True):
     """Wrong ends with and without the fault, of runs with a known end."""
 
     wrong: int

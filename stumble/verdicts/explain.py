@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict
+
+from msgspec import Struct, to_builtins
 
 from faults.judging.injected_change import to_injected_change
 from faults.judging.judge import (
@@ -18,7 +19,6 @@ from stumble.verdicts.file_changes import RunFiles, compare_files, list_changes
 from stumble.verdicts.outcome_meanings import describe_outcome
 from stumble.verdicts.twin_differences import find_differing_twin_ends
 from traces.conversation.prefix_changes import find_prefix_changes
-from traces.lazy_dataclass import dataclass
 from traces.model import Injection
 
 QUOTE_WIDTH = 96
@@ -29,8 +29,7 @@ MAX_FILES_SHOWN = 6
 """Most changed files listed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerdictExplanation:
+class VerdictExplanation(Struct, frozen=True, kw_only=True):
     """A judged injection in words."""
 
     judged: JudgedInjection
@@ -41,7 +40,7 @@ class VerdictExplanation:
         """Return the explanation as plain data; unknown facts are None, explained in `reasons`."""
         judged, injection, verdict = self.judged, self.judged.injection, self.judged.verdict
         tape, consumption = judged.faulted.tape, judged.consumption
-        fields = asdict(verdict) | {"class": verdict.outcome, "evidence": list(verdict.evidence)}
+        fields: dict[str, object] = to_builtins(verdict) | {"class": verdict.outcome}
         del fields["outcome"]
         return {
             "injection": injection.id,
@@ -61,7 +60,7 @@ class VerdictExplanation:
                 "original": _decode_quote(injection.original),
                 "mutated": _decode_quote(injection.mutated),
             },
-            "prefix": asdict(find_prefix_changes(tape)),
+            "prefix": to_builtins(find_prefix_changes(tape)),
             "consumed_at": {"seq": consumption.seq, "why": consumption.why},
             "twin_ends": {
                 twin.tape.trajectory.id: twin.tape.ending and twin.tape.ending.passed

@@ -1,15 +1,15 @@
 """The files that a run changed in its workspace, as texts and as lines of a diff."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field
 from difflib import SequenceMatcher
 from os.path import commonprefix
 from typing import Literal
 
+from msgspec import Struct, field
+
 from scenarios.workspace.blobs import BlobStore
 from scenarios.workspace.left_files import load_left_files
 from scenarios.workspace.manifest import ManifestEntry
-from traces.lazy_dataclass import dataclass
 from traces.model import Trajectory
 
 MAX_TEXT_BYTES = 1 << 20
@@ -30,16 +30,14 @@ NOT_KEPT = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DiffLine:
+class DiffLine(Struct, frozen=True, kw_only=True):
     """A line of a diff; of kind `skipped`, `text` is the number of equal lines left out."""
 
     kind: LineKind
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileChange:
+class FileChange(Struct, frozen=True, kw_only=True):
     """One changed file. A text is None if the file was not there, or is none."""
 
     path: str
@@ -72,8 +70,7 @@ class FileChange:
         return f"{self.status} {self.path} ({extent})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunFiles:
+class RunFiles(Struct, frozen=True, kw_only=True):
     """What a run changed in its workspace, or why that is not known."""
 
     run: str
@@ -83,8 +80,7 @@ class RunFiles:
     unknown: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedFile:
+class ComparedFile(Struct, frozen=True, kw_only=True):
     """A file that one of two runs changed, or both."""
 
     path: str

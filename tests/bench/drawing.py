@@ -13,7 +13,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import replace
+from copy import replace
 from pathlib import Path
 
 import anyio

@@ -10,7 +10,7 @@ Results have 1 KB, or 5 to 50 KB, as those of an agent that reads files.
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from copy import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 

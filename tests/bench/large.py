@@ -18,7 +18,7 @@ time: the median of the last ten requests, the worst of the dialects and shapes.
 import json
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from copy import replace
 from functools import partial
 from itertools import product
 from pathlib import Path

@@ -11,7 +11,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from copy import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 

@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from copy import replace
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import replace
+from copy import replace
 from pathlib import Path
 
 import anyio

@@ -8,7 +8,7 @@ caches, tools that a provider runs) is not in these tapes.
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+from copy import replace
 from pathlib import Path
 from shutil import rmtree
 

@@ -7,7 +7,7 @@ clock of `stumble` and of the agent is shifted by a preloaded library.
 import json
 import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from copy import replace
 from pathlib import Path
 
 import pytest

@@ -17,7 +17,8 @@ import threading
 import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from copy import replace
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 

@@ -3,7 +3,8 @@
 import shlex
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from copy import replace
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 

@@ -1,7 +1,8 @@
 """The mutants: what each one changes, and the tests that have to notice."""
 
 import tomllib
-from dataclasses import dataclass, fields, replace
+from copy import replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 FOLDER = Path("tests", "mutation", "mutants")

@@ -5,7 +5,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from copy import replace
 from pathlib import Path
 from random import Random
 

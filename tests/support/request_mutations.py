@@ -9,7 +9,7 @@ import re
 import unicodedata
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from copy import replace
 from random import Random
 from typing import Literal
 from urllib.parse import unquote

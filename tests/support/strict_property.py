@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+from copy import replace
 from pathlib import Path
 from random import Random
 

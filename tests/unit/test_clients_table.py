@@ -1,6 +1,6 @@
 """The table of docs/clients.md is what the rows of the clients' test run give."""
 
-from dataclasses import replace
+from copy import replace
 from pathlib import Path
 
 import pytest

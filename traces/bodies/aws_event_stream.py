@@ -20,9 +20,9 @@ from binascii import Error as Base64Error
 from collections.abc import Iterable, Iterator, Mapping
 
 import orjson
+from msgspec import Struct
 
 from traces.bodies import json_offsets
-from traces.lazy_dataclass import dataclass
 from traces.model import BodyEdit, Headers, apply_body_edits, find_header
 
 CONTENT_TYPE = "application/vnd.amazon.eventstream"
@@ -37,8 +37,7 @@ _BYTES, _STRING = 6, 7
 _LINE_BREAKS = bytes.maketrans(b"\r\n", b"  ")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventMessage:
+class EventMessage(Struct, frozen=True, kw_only=True):
     """One message of a stream."""
 
     start: int

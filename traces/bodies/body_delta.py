@@ -14,7 +14,7 @@ literal bodies.
 
 from collections.abc import Iterable, Mapping
 
-from traces.lazy_dataclass import dataclass
+from msgspec import Struct
 
 KEY_EVERY = 64
 _PARENTS = 8
@@ -38,8 +38,7 @@ type DeltaPiece = bytes | tuple[int, int]
 """Literal bytes, or (start, stop) in the parent."""
 
 
-@dataclass(frozen=True, slots=True)
-class BodyDelta:
+class BodyDelta(Struct, frozen=True):
     """A body as pieces relative to the body of exchange `parent`."""
 
     parent: int

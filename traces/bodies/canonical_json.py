@@ -1,13 +1,12 @@
 """Canonical JSON: one form for equal values, whatever their spacing, key order or escapes."""
 
 import json
+import re
 from hashlib import blake2b
 
 import orjson
 
-from traces.lazy_pattern import compile_lazily
-
-_EXACT_INTEGER = compile_lazily(r"-0|\d{19}")
+_EXACT_INTEGER = re.compile(r"-0|\d{19}")
 """Matches text with an integer that int or float does not reproduce as written."""
 
 

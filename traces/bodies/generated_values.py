@@ -4,24 +4,23 @@ Both the form of a value and the name of its place decide: `x-request-id` with a
 a tenant with a UUID is not, and neither is a request id that is a word.
 """
 
+import re
 from functools import lru_cache
-
-from traces.lazy_pattern import compile_lazily
 
 _EPOCH = r"1[5-9]\d{8}(?:\d{3}|\d{6})?(?:\.\d+)?"
 _HEX = r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}|[0-9A-Fa-f]{16,}"
-IDENTITY_VALUE = compile_lazily(_HEX)
+IDENTITY_VALUE = re.compile(_HEX)
 """A value that identifies one thing: a UUID, or 16 or more hexadecimal digits."""
 _TOKEN = (
     r"(?=(?:[A-Za-z]*\d){2})(?:(?=(?:[a-z\d]*[A-Z]){2})(?=(?:[A-Z\d]*[a-z]){2})[0-9A-Za-z]{20,}"
     r"|(?=[a-z\d]*[A-Z])(?=[A-Z\d]*[a-z])[0-9A-Za-z]{24,})"
 )
 """Of random tokens of opencode, which begin with 12 hexadecimal digits, one of 2,000 is none."""
-GENERATED_VALUE = compile_lazily(rf"(?<![0-9A-Za-z])(?:{_HEX}|{_EPOCH}|{_TOKEN})(?![0-9A-Za-z])")
+GENERATED_VALUE = re.compile(rf"(?<![0-9A-Za-z])(?:{_HEX}|{_EPOCH}|{_TOKEN})(?![0-9A-Za-z])")
 """An identity, a time since the epoch in seconds or smaller units, or 20 letters and digits."""
 
-_TIME = compile_lazily(_EPOCH)
-_WORD = compile_lazily(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_TIME = re.compile(_EPOCH)
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _RUN_SCOPED_WORDS = frozenset(
     ("attempt", "context", "conversation", "correlation", "idempotency", "installation",
      "interaction", "invocation", "message", "nonce", "request", "run", "session", "sessionid",

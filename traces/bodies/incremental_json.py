@@ -11,12 +11,10 @@ depend on the bodies read before, only the time does.
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from traces.bodies import json_offsets
 from traces.bodies.body_delta import common_prefix
-from traces.lazy_dataclass import dataclass
-from traces.lazy_pattern import compile_lazily
 
 MAX_REMEMBERED_BYTES = 1 << 24
 """Total size of the remembered bodies; beyond that, only the last one is remembered."""
@@ -26,8 +24,8 @@ _FEW = 16
 
 _ENDS = b'}]"'
 """The last byte of a value that ends there, whatever follows."""
-_SPACE = compile_lazily(rb"[ \t\n\r]*+")
-_BEHIND = compile_lazily(rb"[ \t\n\r]*+([,\]])[ \t\n\r]*+")
+_SPACE = re.compile(rb"[ \t\n\r]*+")
+_BEHIND = re.compile(rb"[ \t\n\r]*+([,\]])[ \t\n\r]*+")
 
 
 @dataclass(frozen=True, slots=True)

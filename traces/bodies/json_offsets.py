@@ -8,13 +8,11 @@ checked that the text is valid JSON.
 import re
 from collections.abc import Iterator
 
-from traces.lazy_pattern import compile_lazily
-
 type JsonSpan = tuple[int, int]
 """Offsets of a value: of its first byte, and after its last one."""
 
-_TOKEN = compile_lazily(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
-_STRING = compile_lazily(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _INSIDE = rb'(?:[^"{}\[\]]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")'
 _DEPTH = 8
 
@@ -29,17 +27,17 @@ def _build_container_pattern(depth: int) -> bytes:
     return rb"[{\[]" + inside + rb"*+[}\]]"
 
 
-_CONTAINER = compile_lazily(_build_container_pattern(_DEPTH), re.DOTALL)
-_SCALAR = compile_lazily(rb"[^\s,\]}]+")
-_KEY = compile_lazily(rb'[\s,]*+"([^"\\]*+(?:\\.[^"\\]*+)*+)"\s*+:\s*+', re.DOTALL)
-_MEMBER = compile_lazily(
+_CONTAINER = re.compile(_build_container_pattern(_DEPTH), re.DOTALL)
+_SCALAR = re.compile(rb"[^\s,\]}]+")
+_KEY = re.compile(rb'[\s,]*+"([^"\\]*+(?:\\.[^"\\]*+)*+)"\s*+:\s*+', re.DOTALL)
+_MEMBER = re.compile(
     _KEY.pattern
     + rb"("
     + rb"|".join((_STRING.pattern, rb'[^\s,\]}"{\[]++', _CONTAINER.pattern))
     + rb")",
     re.DOTALL,
 )
-_SPACE = compile_lazily(rb"[\s,:]*")
+_SPACE = re.compile(rb"[\s,:]*")
 
 
 def find_json_end(text: bytes, start: int) -> int:

@@ -3,12 +3,10 @@
 import re
 from collections.abc import Iterator
 
-from traces.lazy_dataclass import dataclass
-from traces.lazy_pattern import compile_lazily
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class SseEvent:
+class SseEvent(Struct, frozen=True):
     """One event; `data` is its data lines joined by newlines."""
 
     name: str
@@ -32,8 +30,7 @@ def parse_sse_events(stream: bytes) -> Iterator[SseEvent]:
             yield SseEvent(name, "\n".join(data))
 
 
-@dataclass(frozen=True, slots=True)
-class SseEventSpan:
+class SseEventSpan(Struct, frozen=True):
     """Offsets of an event in a stream, and of its data, which is one line."""
 
     start: int
@@ -41,8 +38,8 @@ class SseEventSpan:
     data: tuple[int, int]
 
 
-_EVENT = compile_lazily(rb"(?:[^\r\n]+(?:\r\n|\n|\r))+(?:\r\n|\n|\r)")
-_DATA = compile_lazily(rb"^data: ?([^\r\n]*)", re.MULTILINE)
+_EVENT = re.compile(rb"(?:[^\r\n]+(?:\r\n|\n|\r))+(?:\r\n|\n|\r)")
+_DATA = re.compile(rb"^data: ?([^\r\n]*)", re.MULTILINE)
 
 
 def find_sse_event_ends(stream: bytes) -> list[int]:

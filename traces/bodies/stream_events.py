@@ -1,12 +1,12 @@
 """Streams of events, in the formats that model providers use: where each event ends."""
 
+import re
 from collections.abc import Callable, Mapping
 
 from traces.bodies import aws_event_stream, sse
-from traces.lazy_pattern import compile_lazily
 from traces.model import Headers, find_header
 
-_LINE = compile_lazily(rb"[^\n]*\n")
+_LINE = re.compile(rb"[^\n]*\n")
 
 
 def _find_line_ends(stream: bytes) -> list[int]:

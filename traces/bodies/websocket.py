@@ -25,7 +25,7 @@ Pings, pongs and the split of messages into frames are transport, and not stored
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from copy import replace
 from itertools import pairwise
 
 from traces.model import Chunk, Exchange, Headers, Request, Response, find_header

@@ -7,10 +7,11 @@ order.
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from copy import replace
 from typing import Literal
 
 import orjson
+from msgspec import Struct
 
 from traces.conversation.exit_codes import learn_exit_codes
 from traces.conversation.tracker import (
@@ -23,13 +24,11 @@ from traces.conversation.tracker import (
 )
 from traces.dialects import mcp
 from traces.dialects.types import ChatMessage, HostedCall, ModelAnswer, TokenUsage
-from traces.lazy_dataclass import dataclass
 from traces.model import Exchange, RunEvent
 from traces.tape import Tape
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolUse:
+class ToolUse(Struct, frozen=True, kw_only=True):
     """One logical tool call with its result, however many exchanges it took."""
 
     step: int
@@ -66,8 +65,7 @@ class ToolUse:
         return self.join in STRONG_JOINS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrajectoryStep:
+class TrajectoryStep(Struct, frozen=True, kw_only=True):
     """One turn: a message of the user or system, or a response of the model."""
 
     number: int
@@ -91,8 +89,7 @@ class TrajectoryStep:
     """Kind of each part of the message that is not text."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DerivedSteps:
+class DerivedSteps(Struct, frozen=True, kw_only=True):
     """The derived steps, tool uses and contexts of a trajectory."""
 
     steps: tuple[TrajectoryStep, ...]

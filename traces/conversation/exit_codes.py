@@ -5,11 +5,11 @@ Tools that run commands write the code in forms of their own (`Process exited wi
 in most of them that is 0 mostly. A place is a line whose numbers are left out, or a field of JSON.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from traces.dialects.json_access import parse_json_text
-from traces.lazy_pattern import compile_lazily
 
 MIN_RESULTS = 3
 """Results that a form is learnt from, at least."""
@@ -17,7 +17,7 @@ _MIN_SHARE = 2 / 3
 """Share of a tool's results that have the place, at least: one that timed out may lack it."""
 _MAX_CODE = 255
 _MAX_LINE, _MAX_DEPTH = 200, 6
-_NUMBER = compile_lazily(r"-?\d+(?:\.\d+)?")
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
 type _Place = tuple[str, ...]
 """Keys of JSON, then a line without its numbers; or keys alone."""

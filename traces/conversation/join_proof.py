@@ -12,7 +12,6 @@ from urllib.parse import unquote, urlsplit
 import orjson
 
 from traces.bodies.content_encoding import decode_content, read_content
-from traces.lazy_pattern import compile_lazily
 from traces.model import Exchange, Request
 
 MAX_PROOF_BYTES = 1 << 16
@@ -21,9 +20,9 @@ MAX_ANSWER_VALUES = 256
 """Maximum number of response values stored until the result arrives."""
 MIN_NAME_LETTERS = 4
 """Minimum letters for a word of a tool's name in a URL to be more than chance."""
-_WORD = compile_lazily(r"\w+(?:[-.]\w+)*")
-_NAME = compile_lazily(rf"[^\W\d_]{{{MIN_NAME_LETTERS},}}")
-_CAMEL = compile_lazily(r"(?<=[a-z])(?=[A-Z])")
+_WORD = re.compile(r"\w+(?:[-.]\w+)*")
+_NAME = re.compile(rf"[^\W\d_]{{{MIN_NAME_LETTERS},}}")
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _DEPTH = 20
 
 

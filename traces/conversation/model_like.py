@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from traces.lazy_pattern import compile_lazily
 from traces.model import Request, find_header
 
 UNKNOWN_API = "a model API that is not known here"
@@ -47,7 +46,7 @@ _ROUTES: tuple[tuple[str, re.Pattern[str], tuple[frozenset[str], ...]], ...] = t
     )
 )
 """Name, path, and the sets of fields of which the body has one; no field: any body of JSON."""
-_ASSISTANTS = compile_lazily(r"/(assistants|threads|vector_stores)(/.*)?$")
+_ASSISTANTS = re.compile(r"/(assistants|threads|vector_stores)(/.*)?$")
 _NAMES = ("model", "model_id", "modelId", "deployment")
 _CONTENTS = ("content", "parts", "tool_calls", "text")
 

@@ -2,12 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import field, replace
+from copy import replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 from traces.conversation.derived_steps import DerivedSteps
 from traces.conversation.tracker import ExchangeContext
-from traces.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 
-from traces.lazy_dataclass import dataclass
+from msgspec import Struct
+
 from traces.tape import Tape
 
 
-@dataclass(frozen=True, slots=True)
-class PrefixChanges:
+class PrefixChanges(Struct, frozen=True):
     """The values of one run that were shown as recorded, and those that were renamed."""
 
     substituted: tuple[str, ...]

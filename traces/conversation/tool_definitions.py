@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
 from urllib.parse import urlsplit
 
+from msgspec import Struct
+
 from traces.bodies.content_encoding import read_content
 from traces.dialects import find_dialect, json_access, mcp
-from traces.lazy_dataclass import dataclass
 from traces.model import Exchange, Request
 
 type ToolDefinition = Mapping[str, object]
@@ -22,8 +23,7 @@ name."""
 MODEL_PLACE = "model"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolChange:
+class ToolChange(Struct, frozen=True, kw_only=True):
     """A change of one tool."""
 
     place: str

@@ -15,13 +15,16 @@ as if the agent had sent them again. If that response was never seen, or was inc
 
 import hashlib
 import json
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from copy import replace
 from fnmatch import fnmatchcase
 from itertools import chain, count
 from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
+
+from msgspec import Struct, field
 
 from traces.bodies.canonical_json import canonicalize_json
 from traces.bodies.content_encoding import read_content
@@ -39,8 +42,6 @@ from traces.dialects.types import (
     ToolCall,
     ToolResult,
 )
-from traces.lazy_dataclass import dataclass
-from traces.lazy_pattern import compile_lazily
 from traces.model import Chunk, Exchange, Request, Response, RunEvent, find_header
 from traces.shared_sequence import SharedSequence
 
@@ -71,8 +72,7 @@ def canonicalize_arguments(text: str) -> str:
         return text
 
 
-@dataclass(slots=True, eq=False)
-class TrackedCall:
+class TrackedCall(Struct, eq=False):
     """A tool call that the model requested, and the facts known about it so far."""
 
     id: str
@@ -116,8 +116,7 @@ class TrackedCall:
         return self.reached_over or "local"
 
 
-@dataclass(slots=True, eq=False)
-class _LaneState:
+class _LaneState(Struct, eq=False):
     number: int
     parent: int | None = None
     prefix: str = ""
@@ -188,7 +187,7 @@ class _StoredConversation(NamedTuple):
 
 MIN_SHARED_CHARS = 12
 """Minimum length of a text that occurs in two places for more than chance."""
-_OFFERED = compile_lazily(rb'"tools"\s*:\s*\[\s*\{')
+_OFFERED = re.compile(rb'"tools"\s*:\s*\[\s*\{')
 """Matches offered tools; inside a text the quotes would be escaped."""
 _NO_CONVERSATION = _StoredConversation()
 _MAX_LIVE_ANSWERS = 64
@@ -676,8 +675,7 @@ class ConversationTap:
     whole = done
 
 
-@dataclass(slots=True, eq=False)
-class _StreamingAnswer:
+class _StreamingAnswer(Struct, eq=False):
     """A model's response under way."""
 
     exchange: Exchange

@@ -18,9 +18,11 @@ so that later entries do not change its replay. Entries are only added, with the
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass
 from functools import cached_property, partial
 from operator import itemgetter
+
+from msgspec import Struct, field
 
 from traces.bodies.canonical_json import dump_canonical_json
 from traces.bodies.content_encoding import read_content
@@ -34,8 +36,6 @@ from traces.dialects import (
     openai_responses,
 )
 from traces.dialects.types import DialectLens
-from traces.lazy_dataclass import dataclass
-from traces.lazy_pattern import compile_lazily
 from traces.model import Request
 
 VOLATILE_VERSION = 4
@@ -67,8 +67,7 @@ class VolatileRule:
         return re.compile(self.part, re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class VolatileValue:
+class VolatileValue(Struct, frozen=True):
     """A volatile value and its place: its rule, its number among the rule's values, its offset."""
 
     rule: int
@@ -82,8 +81,7 @@ class VolatileValue:
         return IDENTITY_VALUE.fullmatch(self.value) is not None
 
 
-@dataclass(slots=True)
-class RemovedValues:
+class RemovedValues(Struct):
     """The values removed from a body, in the order of their places."""
 
     values: list[VolatileValue] = field(default_factory=list)
@@ -94,8 +92,7 @@ class RemovedValues:
         return repr([(each.rule, each.nth, each.start) for each in self.values]).encode()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResultLocation:
+class ResultLocation(Struct, frozen=True, kw_only=True):
     """Place of a dialect's results: neighbours in the list `where` that have both keys."""
 
     where: str
@@ -224,9 +221,7 @@ VOLATILE_RULES = _VOLATILE_RULES | {
 """The rules of each dialect; a client sends the same through whichever provider."""
 
 
-_SHOWN = compile_lazily(
-    r"\A(?:Chunk ID: \w+\n)?Wall time: \d+(?:\.\d+)? seconds\n(?:.+\n)*?Output:\n"
-)
+_SHOWN = re.compile(r"\A(?:Chunk ID: \w+\n)?Wall time: \d+(?:\.\d+)? seconds\n(?:.+\n)*?Output:\n")
 
 
 def find_output_start(result: str) -> int:
@@ -307,8 +302,7 @@ def collect_at_path(values: list[object], path: list[str]) -> list[object]:
     return values
 
 
-@dataclass(frozen=True, slots=True)
-class _RuleApplication:
+class _RuleApplication(Struct, frozen=True):
     """The application of one rule to one body."""
 
     number: int

@@ -11,11 +11,11 @@ provider runs are blocks of their own (`server_tool_use`, `mcp_tool_use`) and so
 
 import json
 from collections.abc import Iterator
-from dataclasses import field
 from itertools import pairwise
 from urllib.parse import urlsplit
 
 import orjson
+from msgspec import Struct, field
 
 from traces.bodies import json_offsets, sse
 from traces.bodies.canonical_json import hash_json_value
@@ -38,7 +38,6 @@ from traces.dialects.types import (
     ToolCall,
     ToolResult,
 )
-from traces.lazy_dataclass import dataclass
 from traces.model import BodyEdit, Chunk, Headers, Request
 
 NAME = "anthropic_messages"
@@ -315,8 +314,7 @@ def _to_anthropic_usage(value: dict[str, object]) -> TokenUsage | None:
     )
 
 
-@dataclass(slots=True)
-class _ContentBlock:
+class _ContentBlock(Struct):
     opened: dict[str, object]
     pieces: list[str] = field(default_factory=list)
     closed: bool = False
@@ -344,8 +342,7 @@ class _ContentBlock:
         return self.opened | ({"input": given} if given else {})
 
 
-@dataclass(slots=True)
-class _AnthropicStream:
+class _AnthropicStream(Struct):
     """The response as far as the events of a stream have delivered it."""
 
     model: str | None = None

@@ -9,7 +9,7 @@ An answer names no model.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace as changed
+from copy import replace as changed
 from urllib.parse import urlsplit
 
 import orjson

@@ -1,7 +1,7 @@
 """Shared by the dialects: calls whose arguments the end of an answer cut off."""
 
 from collections.abc import Iterable
-from dataclasses import replace as changed
+from copy import replace as changed
 
 from traces.dialects import json_access
 from traces.dialects.types import ToolCall

@@ -26,6 +26,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Literal
 
+from msgspec import Struct
+
 from traces.bodies import json_offsets
 from traces.bodies.canonical_json import dump_canonical_json, parse_exact_json
 from traces.bodies.content_encoding import decode_content, read_content
@@ -36,8 +38,6 @@ from traces.bodies.streaming_encoding import decode_complete_content
 from traces.dialects import json_access
 from traces.dialects.types import ToolCall
 from traces.identity_cache import IdentityCache
-from traces.lazy_dataclass import dataclass
-from traces.lazy_pattern import compile_lazily
 from traces.model import BodyEdit, Chunk, Exchange, Headers, Request, find_header
 
 type MessageRole = Literal["call", "talk", "reply", "aside"]
@@ -47,7 +47,7 @@ another message without a response.
 type McpContinuation = tuple[str, ...]
 """Connects a call whose response has no result yet to the request that will get it."""
 
-_METHOD = compile_lazily(
+_METHOD = re.compile(
     r"initialize\Z|(?:server|tools|resources|prompts|completion|logging|notifications|sampling"
     r"|elicitation|roots|subscriptions|tasks)/."
 )
@@ -55,14 +55,13 @@ _HEADERS = ("mcp-protocol-version", "mcp-session-id", "mcp-method")
 _LISTENS = "subscriptions/listen"
 _VERSION = "io.modelcontextprotocol/protocolVersion"
 """In `_meta` of each message, from 2026-07-28 on."""
-_LONG = compile_lazily(rb"\d{19}")
+_LONG = re.compile(rb"\d{19}")
 """A number with this many digits may exceed 64 bits."""
-_LINE = compile_lazily(rb"([^\r\n]*)(?:\r\n|\n|\r)")
-_EVENT_ID = compile_lazily(rb"^id: ?([^\r\n]+)", re.MULTILINE)
+_LINE = re.compile(rb"([^\r\n]*)(?:\r\n|\n|\r)")
+_EVENT_ID = re.compile(rb"^id: ?([^\r\n]+)", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class McpClientMessage:
+class McpClientMessage(Struct, frozen=True, kw_only=True):
     """One message of the client."""
 
     role: MessageRole
@@ -79,8 +78,7 @@ class McpClientMessage:
     as their time varies."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class McpReply:
+class McpReply(Struct, frozen=True, kw_only=True):
     """A server's response to one request."""
 
     id: str
@@ -95,8 +93,7 @@ class McpReply:
     """The code of a JSON-RPC error; None for a result, even one with `isError`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class McpTool:
+class McpTool(Struct, frozen=True, kw_only=True):
     """A server's description of one tool."""
 
     name: str
@@ -422,8 +419,7 @@ def _mask_generated_parts(value: object, drawn: list[str]) -> object:
     return value
 
 
-@dataclass(frozen=True, slots=True)
-class _McpMessageView:
+class _McpMessageView(Struct, frozen=True):
     """A message in place: its JSON text, and the offsets of its lines in the text and in the body.
 
     In a stream a message may span several `data:` lines.

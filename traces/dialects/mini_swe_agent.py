@@ -13,9 +13,11 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace as changed
+from copy import replace as changed
 from hashlib import blake2b
 from typing import Self
+
+from msgspec import Struct
 
 from traces.bodies import json_offsets
 from traces.bodies.content_encoding import read_content
@@ -24,8 +26,6 @@ from traces.bodies.repeated_search import RepeatedSearch
 from traces.dialects import json_access, openai_chat
 from traces.dialects.conversation_fold import ConversationFold, ConversationFolds
 from traces.dialects.types import ChatMessage, ModelAnswer, ModelRequest, ToolCall, ToolResult
-from traces.lazy_dataclass import dataclass
-from traces.lazy_pattern import compile_lazily
 from traces.model import BodyEdit, Chunk, Headers, Request
 
 NAME = "text_history"
@@ -33,16 +33,16 @@ MESSAGES_KEY = "messages"
 
 TOOL = "bash"
 
-_OWN = compile_lazily(r"```mswea_bash_command[^\S\n]*\n(.*?)\n```", re.DOTALL)
-_PLAIN = compile_lazily(r"```bash[^\S\n]*\n(.*?)\n```", re.DOTALL)
+_OWN = re.compile(r"```mswea_bash_command[^\S\n]*\n(.*?)\n```", re.DOTALL)
+_PLAIN = re.compile(r"```bash[^\S\n]*\n(.*?)\n```", re.DOTALL)
 _TICK = b"`"
 """A single byte is searched with memchr, and most requests have few of them."""
 _FIND_FENCES = (RepeatedSearch(b"```bash"), RepeatedSearch(b"```mswea_bash_command"))
-_TOOLS = compile_lazily(rb'"tools"\s*:\s*\[\s*\{')
+_TOOLS = re.compile(rb'"tools"\s*:\s*\[\s*\{')
 """Matches a non-empty `tools` member; inside a text the quotes would be escaped."""
 _NEAR = 1 << 12
 """Bytes at both ends of a body in which its tools are searched first: its messages may be long."""
-_RETURNED = compile_lazily(r"\s*<returncode>(-?\d+)</returncode>")
+_RETURNED = re.compile(r"\s*<returncode>(-?\d+)</returncode>")
 
 
 def find_shell_blocks(text: str) -> list[str]:
@@ -114,8 +114,7 @@ def read_model_name(body: bytes) -> str | None:
     return openai_chat.read_model_name(body)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TextHistoryMessage:
+class TextHistoryMessage(Struct, frozen=True, kw_only=True):
     """One parsed message, with its form as a result if it follows a call."""
 
     message: ChatMessage

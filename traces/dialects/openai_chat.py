@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 import orjson
+from msgspec import Struct
 
 from traces.bodies import json_offsets, sse
 from traces.bodies.canonical_json import hash_json_value
@@ -32,7 +33,6 @@ from traces.dialects.types import (
     ToolResult,
 )
 from traces.identity_cache import IdentityCache
-from traces.lazy_dataclass import dataclass
 from traces.model import BodyEdit, Chunk, Headers, Request
 
 NAME = "openai_chat"
@@ -197,8 +197,7 @@ def _read_chat_stream(text: bytes) -> ModelAnswer | None:
     )
 
 
-@dataclass(slots=True)
-class _StreamedCall:
+class _StreamedCall(Struct):
     index: int
     id: str = ""
     name: str = ""

@@ -23,10 +23,10 @@ response, except for `instructions`, which apply to one request. A conversation 
 """
 
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import field
 from urllib.parse import urlsplit
 
 import orjson
+from msgspec import Struct, field
 
 from traces.bodies import json_offsets, sse
 from traces.bodies.canonical_json import dump_canonical_json, hash_json_value
@@ -50,7 +50,6 @@ from traces.dialects.types import (
     ToolCall,
     ToolResult,
 )
-from traces.lazy_dataclass import dataclass
 from traces.model import BodyEdit, Chunk, Headers, Request
 
 NAME = "openai_responses"
@@ -342,8 +341,7 @@ def _to_responses_usage(value: object) -> TokenUsage | None:
     )
 
 
-@dataclass(slots=True)
-class _ResponsesStream:
+class _ResponsesStream(Struct):
     """The response as far as the events of a stream have delivered it."""
 
     response: dict[str, object] = field(default_factory=dict)

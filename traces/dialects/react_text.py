@@ -17,27 +17,24 @@ No id is on the wire: calls are named and numbered as in `mini_swe_agent`.
 import ast
 import json
 import re
-from dataclasses import replace as changed
+from copy import replace as changed
 from hashlib import blake2b
 
 from traces.bodies.content_encoding import read_content
 from traces.dialects import json_access, mini_swe_agent, openai_chat
 from traces.dialects.mini_swe_agent import TextHistoryMessage, TextHistoryReader
 from traces.dialects.types import ModelAnswer, ToolCall, ToolResult
-from traces.lazy_pattern import compile_lazily
 from traces.model import BodyEdit, Chunk, Headers, Request
 
 NAME = "react_text"
 MESSAGES_KEY = "messages"
 
-_ACTION = compile_lazily(r"^\s*\**Action\**:\**[^\S\n]*(?P<action>\S[^\n]*)", re.MULTILINE)
-_INPUT = compile_lazily(
-    r"^\s*\**Action Input\**:\**[^\S\n]*(?P<input>.*)", re.MULTILINE | re.DOTALL
-)
-_WITH_ARGUMENTS = compile_lazily(
+_ACTION = re.compile(r"^\s*\**Action\**:\**[^\S\n]*(?P<action>\S[^\n]*)", re.MULTILINE)
+_INPUT = re.compile(r"^\s*\**Action Input\**:\**[^\S\n]*(?P<input>.*)", re.MULTILINE | re.DOTALL)
+_WITH_ARGUMENTS = re.compile(
     r"(?P<name>[\w.-]+)\s*(?:\[(?P<text>.*)\]|\((?P<call>.*)\))\s*$", re.DOTALL
 )
-_OBSERVED = compile_lazily(r"\s*\**Observation\**:\**\s*")
+_OBSERVED = re.compile(r"\s*\**Observation\**:\**\s*")
 _FINISHES = ("finish", "final answer", "final_answer")
 
 

@@ -1,14 +1,15 @@
 """Shared by the dialects: read requests with one list of messages, each message once."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from copy import replace
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from traces.bodies.incremental_json import IncrementalListReader
 from traces.dialects import json_access
 from traces.dialects.conversation_fold import ConversationFold, ConversationFolds
 from traces.dialects.types import ChatMessage, ConversationLink, ModelRequest, ToolResult
-from traces.lazy_dataclass import dataclass
 from traces.shared_sequence import SharedSequence
 
 type JsonObject = dict[str, object]
@@ -23,16 +24,14 @@ class ItemResult(NamedTuple):
     media: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestItem:
+class RequestItem(Struct, frozen=True, kw_only=True):
     """One parsed message, or conversation item."""
 
     message: ChatMessage
     results: tuple[ItemResult, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestContext:
+class RequestContext(Struct, frozen=True, kw_only=True):
     """Data outside the list: messages that precede it, and the link to stored conversations."""
 
     messages: tuple[ChatMessage, ...] = ()

@@ -1,13 +1,13 @@
 """The model that a request names, in its body or its path."""
 
+import re
 from urllib.parse import unquote, urlsplit
 
 from traces.bodies.content_encoding import read_content
 from traces.dialects.types import DialectLens
-from traces.lazy_pattern import compile_lazily
 from traces.model import Request
 
-_IN_PATH = compile_lazily(r"/(?:models/([^/:]+):\w+|(?:model|deployments)/([^/]+)/[\w/-]+)$")
+_IN_PATH = re.compile(r"/(?:models/([^/:]+):\w+|(?:model|deployments)/([^/]+)/[\w/-]+)$")
 """Gemini and Vertex AI (`models/NAME:generateContent`), Bedrock (`model/NAME/converse`), Azure
 (`deployments/NAME/chat/completions`)."""
 

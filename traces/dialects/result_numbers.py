@@ -6,7 +6,7 @@ of an id are `id#2` etc.
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from copy import replace
 
 from traces.dialects.types import ToolResult
 

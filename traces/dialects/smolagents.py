@@ -9,7 +9,9 @@ no single result is known.
 
 import ast
 import json
-from dataclasses import replace as changed
+from copy import replace as changed
+
+from msgspec import Struct
 
 from traces.bodies.content_encoding import read_content
 from traces.bodies.incremental_json import IncrementalListReader
@@ -17,7 +19,6 @@ from traces.bodies.repeated_search import RepeatedSearch
 from traces.dialects import json_access, openai_chat
 from traces.dialects.conversation_fold import ConversationFold, ConversationFolds
 from traces.dialects.types import ChatMessage, ModelAnswer, ModelRequest, ToolResult
-from traces.lazy_dataclass import dataclass
 from traces.model import BodyEdit, Chunk, Headers, Request
 
 NAME = "observed_history"
@@ -41,8 +42,7 @@ def read_model_name(body: bytes) -> str | None:
     return openai_chat.read_model_name(body)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _SmolagentsMessage:
+class _SmolagentsMessage(Struct, frozen=True, kw_only=True):
     """One parsed message, with the ids of the calls in it, or the observation in it."""
 
     message: ChatMessage

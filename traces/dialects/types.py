@@ -4,16 +4,16 @@ These are derived values. They are never written to a tape.
 """
 
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Protocol
 
-from traces.lazy_dataclass import dataclass
+from msgspec import Struct
+
 from traces.model import BodyEdit, Chunk, Headers, Request
 from traces.shared_sequence import SharedSequence
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChatMessage:
+class ChatMessage(Struct, frozen=True, kw_only=True):
     """One message of a conversation."""
 
     role: str
@@ -36,8 +36,7 @@ class ToolCall:
     """True if the answer ended before the arguments did."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostedCall:
+class HostedCall(Struct, frozen=True, kw_only=True):
     """A call of a tool that the provider ran while it answered; the agent has no part in it."""
 
     tool: str
@@ -48,8 +47,7 @@ class HostedCall:
     is_error: bool | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolResult:
+class ToolResult(Struct, frozen=True, kw_only=True):
     """The result of a call as the agent sent it, and its place in the request body."""
 
     call_id: str
@@ -63,8 +61,7 @@ class ToolResult:
     """As those of a message."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenUsage:
+class TokenUsage(Struct, frozen=True, kw_only=True):
     """Tokens as counted by the provider; None if not reported."""
 
     prompt_tokens: int | None = None
@@ -94,8 +91,7 @@ class ModelAnswer:
     """The messages it adds to a conversation that the provider stores."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConversationLink:
+class ConversationLink(Struct, frozen=True, kw_only=True):
     """The relation of a request to conversations that the provider stores."""
 
     previous_answer: str | None = None

@@ -7,15 +7,15 @@ next one of its name, else the next one without a name. Equal names are numbered
 
 from collections.abc import Callable, Sequence
 
+from msgspec import Struct
+
 from traces.bodies.canonical_json import hash_json_value
 from traces.bodies.incremental_json import IncrementalListReader
 from traces.dialects.conversation_fold import ConversationFold, ConversationFolds
 from traces.dialects.types import ChatMessage, ModelRequest, ToolResult
-from traces.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskedCall:
+class AskedCall(Struct, frozen=True, kw_only=True):
     """A call in an earlier answer, as the client sends it back."""
 
     id: str | None
@@ -24,8 +24,7 @@ class AskedCall:
     """Its id, or the name derived for it, which is the same for equal calls."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReturnedResult:
+class ReturnedResult(Struct, frozen=True, kw_only=True):
     """A result, and its span in the item of the list that holds it."""
 
     id: str | None
@@ -37,8 +36,7 @@ class ReturnedResult:
     media: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallItem:
+class CallItem(Struct, frozen=True, kw_only=True):
     """One parsed item of the conversation."""
 
     message: ChatMessage

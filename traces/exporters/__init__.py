@@ -8,11 +8,10 @@ vcr        HTTP traffic, as a cassette that vcrpy replays
 parquet    the relations of the store, as a folder
 """
 
-from traces.lazy_dataclass import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExportOmission:
+class ExportOmission(Struct, frozen=True, kw_only=True):
     """A part of a run that was not exported, and the reason."""
 
     what: str

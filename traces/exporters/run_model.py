@@ -2,21 +2,19 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from itertools import count
 
 import duckdb
+from msgspec import Struct, field
 
 from traces.conversation.derived_steps import derive_tape_steps
 from traces.dialects.types import HostedCall, TokenUsage
-from traces.lazy_dataclass import dataclass
 from traces.store.hosted_calls import load_hosted_calls
 from traces.store.rows import derive_agent_name
 from traces.tape import Tape
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedCall:
+class ExportedCall(Struct, frozen=True, kw_only=True):
     """A tool call with its result; None if no result was ever returned."""
 
     id: str
@@ -30,8 +28,7 @@ class ExportedCall:
     """Full size in bytes of `arguments` or `result`, if they are shortened."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedStep:
+class ExportedStep(Struct, frozen=True, kw_only=True):
     """A message of the system or the user, or a response of the agent."""
 
     source: str
@@ -47,8 +44,7 @@ class ExportedStep:
     hosted: tuple[HostedCall, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedRun:
+class ExportedRun(Struct, frozen=True, kw_only=True):
     """A run."""
 
     id: str

@@ -5,11 +5,11 @@ A format is a module with `NAME`, `can_import(path)` (by content, never by name)
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
 from pathlib import Path
 from typing import Protocol
 
 import pyarrow as pa
+from msgspec import Struct, field
 
 from traces.importers import (
     agentdojo,
@@ -35,7 +35,6 @@ from traces.importers import (
 from traces.importers.shared.file_reader import SHAPE_ERRORS
 from traces.importers.shared.http_traffic import ImportRemark
 from traces.importers.shared.run_reader import ImportNotes, RawRun, read_conversations
-from traces.lazy_dataclass import dataclass
 
 
 class TableFormat(Protocol):
@@ -59,8 +58,7 @@ class RunFormat(Protocol):
 type ImportFormat = TableFormat | RunFormat
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportedTables:
+class ImportedTables(Struct, frozen=True, kw_only=True):
     """The rows of a file, and what of it was not read."""
 
     tables: Mapping[str, pa.Table]

@@ -8,9 +8,11 @@ with a line of its exit code; its form, which changed with versions, is learnt f
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import field, replace
+from copy import replace
 from functools import partial
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from traces.conversation.exit_codes import learn_exit_codes
 from traces.importers.shared.conversation import (
@@ -23,7 +25,6 @@ from traces.importers.shared.json_values import join_text_parts, to_json_text, t
 from traces.importers.shared.jsonl import iter_json_records
 from traces.importers.shared.run_reader import ImportNotes, RawRun
 from traces.importers.shared.session_times import measure_session, parse_session_time
-from traces.lazy_dataclass import dataclass
 
 NAME = "sessions of Codex (JSON lines)"
 
@@ -50,8 +51,7 @@ def read_runs(path: Path) -> Iterator[RawRun]:
     yield RawRun(where="", read=partial(_read_session, path))
 
 
-@dataclass(slots=True, kw_only=True)
-class _Session:
+class _Session(Struct, kw_only=True):
     """A session as far as it was read."""
 
     notes: ImportNotes

@@ -9,8 +9,9 @@ entry by entry, so it may have any size and may be truncated.
 """
 
 import base64
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from copy import replace
 from datetime import datetime
 from io import BufferedIOBase
 from itertools import count
@@ -19,6 +20,7 @@ from typing import cast
 from urllib.parse import urlencode
 
 import orjson
+from msgspec import Struct
 
 from traces.importers.shared import file_reader
 from traces.importers.shared.http_traffic import (
@@ -38,8 +40,6 @@ from traces.importers.shared.websocket import (
     WebSocketClose,
     split_into_turns,
 )
-from traces.lazy_dataclass import dataclass
-from traces.lazy_pattern import compile_lazily
 from traces.model import AnswerSource, Chunk, Exchange, Headers, Request, Response, find_header
 
 SOURCE = "har"
@@ -47,14 +47,13 @@ NAME = "HAR (JSON with log and entries)"
 LIMIT = 32 << 20
 """Maximum bytes of one entry; a larger one is skipped with a remark."""
 
-_HEX = compile_lazily("([0-9a-f]{2})*")
-_CHARSET = compile_lazily(r"charset=[\"']?([\w.:-]+)")
+_HEX = re.compile("([0-9a-f]{2})*")
+_CHARSET = re.compile(r"charset=[\"']?([\w.:-]+)")
 
 type Table = Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _HarEntrySummary:
+class _HarEntrySummary(Struct, frozen=True, kw_only=True):
     """Facts of an entry, collected by the first pass: when it began, and its number of turns."""
 
     number: int

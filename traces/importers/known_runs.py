@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
+from msgspec import Struct
 
 from traces.importers import ImportedTables
 from traces.importers.shared.conversation import make_run_id
-from traces.lazy_dataclass import dataclass
 from traces.store.schema import SCHEMAS
 from traces.store.trace_store import TraceStore
 
@@ -20,8 +20,7 @@ _USAGE = """SELECT trajectory_id, count(*) FROM usage
     WHERE trajectory_id IN (FROM unnest($ids)) GROUP BY ALL"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownRuns:
+class KnownRuns(Struct, frozen=True, kw_only=True):
     """The rows of the index that concern some runs."""
 
     stored: Mapping[str, dict[str, object]]

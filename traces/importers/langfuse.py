@@ -6,9 +6,10 @@ spans of OpenTelemetry, which most of them were.
 """
 
 from collections.abc import Iterator
-from dataclasses import field
 from functools import partial
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from traces.importers.shared.conversation import ImportedConversation
 from traces.importers.shared.file_reader import read_file_head
@@ -20,7 +21,6 @@ from traces.importers.spans.plain_messages import Table, parse_json_text
 from traces.importers.spans.span_budget import check_span_file_size
 from traces.importers.spans.span_files import Span, parse_span_time, to_plain_attributes
 from traces.importers.spans.trace_runs import has_agent_content, read_trace
-from traces.lazy_dataclass import dataclass
 
 NAME = "Langfuse traces (JSON or JSON lines with observations)"
 _TYPES = (
@@ -36,8 +36,7 @@ _CONTENT = (
 _MAX_DEPTH = 6
 
 
-@dataclass(slots=True)
-class _Trace:
+class _Trace(Struct):
     """A trace, of which the file may have the observations only."""
 
     said: Table = field(default_factory=dict)

@@ -35,14 +35,13 @@ from traces.importers.shared.json_values import (
 )
 from traces.importers.shared.jsonl import iter_json_records
 from traces.importers.shared.run_reader import ImportNotes, RawRun
-from traces.lazy_pattern import compile_lazily
 
 NAME = "mini-swe-agent runs (a .traj.json, or JSON lines with instance_id and messages)"
 
 type Table = dict[str, object]
 
-_RETURNED = compile_lazily(r"\s*<returncode>(-?\d+)</returncode>")
-_TIMED_OUT = compile_lazily(r"\s*The last command <command>.*</command> timed out", re.DOTALL)
+_RETURNED = re.compile(r"\s*<returncode>(-?\d+)</returncode>")
+_TIMED_OUT = re.compile(r"\s*The last command <command>.*</command> timed out", re.DOTALL)
 _ENDS: Mapping[str, str] = {"Submitted": "final", "LimitsExceeded": "budget"}
 """Maps `exit_status` to an ending; any other status is the name of an exception."""
 

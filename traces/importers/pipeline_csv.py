@@ -10,13 +10,13 @@ empty field is unknown; an unknown score is an error of the grader.
 
 import csv
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pyarrow as pa
 
 from traces.importers.shared.file_reader import read_file_head, read_unpacked_file
-from traces.lazy_pattern import compile_lazily
 from traces.model_family import find_model_family
 from traces.pipeline.failure_causes import (
     PASSING_SCORE,
@@ -39,7 +39,7 @@ COUNTS = (
 NEEDED = frozenset({"model", *(stage.lower() for stage in STAGES)})
 KNOWN = NEEDED | {"agent", "seconds", "cost_usd", *COUNTS, "stopped_at", "stopped_by"}
 
-_SAID = compile_lazily(r"#\s*(cohort|workload|mode|source|licence|untouched):\s*(.+)")
+_SAID = re.compile(r"#\s*(cohort|workload|mode|source|licence|untouched):\s*(.+)")
 
 type Row = tuple[object, ...]
 type Entry = Mapping[str, str]

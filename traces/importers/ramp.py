@@ -8,6 +8,7 @@ number is taken as unknown, since its currency is not stated.
 """
 
 import hashlib
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -16,7 +17,6 @@ import orjson
 import pyarrow as pa
 
 from traces.importers.shared.file_reader import read_file_head, read_unpacked_file
-from traces.lazy_pattern import compile_lazily
 from traces.model_family import find_model_family
 from traces.pipeline.failure_causes import (
     PASSING_SCORE,
@@ -31,7 +31,7 @@ NAME = "RAMP score files (JSON objects with model and task0 to task5)"
 type Row = tuple[object, ...]
 type Entry = Mapping[str, object]
 
-_SUM = compile_lazily(rb'(": )[\d.]+[-+*/(][-+*/().\d]*(?=,?\s*\n)')
+_SUM = re.compile(rb'(": )[\d.]+[-+*/(][-+*/().\d]*(?=,?\s*\n)')
 
 
 def can_import(path: Path) -> bool:

@@ -9,14 +9,14 @@ Facts of a known run are completed by another file's (a verdict that came later,
 only a file's name tells never replaces a fact.
 """
 
-import dataclasses
+import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 from itertools import groupby
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct, field
 
 from traces.importers import ImportedTables, find_format, read_format_tables
 from traces.importers.forgotten_runs import ForgottenRuns
@@ -28,7 +28,6 @@ from traces.importers.known_runs import (
     find_other_states,
     list_run_ids,
 )
-from traces.lazy_dataclass import dataclass
 from traces.store.schema import SCHEMAS
 from traces.store.trace_store import TraceStore
 
@@ -40,8 +39,7 @@ _REPLACES = ".replace"
 """Marks the kept source of an import that replaced known runs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MergedRuns:
+class MergedRuns(Struct, frozen=True, kw_only=True):
     """What became of the runs of a file, by id."""
 
     new: tuple[str, ...] = ()
@@ -172,7 +170,7 @@ def _without_forgotten(read: ImportedTables, forgotten: ForgottenRuns) -> Import
         if not forgotten.has(id, digests.get(id, ""), read.keys.get(id))
     ]
     tables = {name: _select(rows, keep) for name, rows in read.tables.items()}
-    return dataclasses.replace(read, tables=tables)
+    return copy.replace(read, tables=tables)
 
 
 def _merge_runs(

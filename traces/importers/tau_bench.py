@@ -22,15 +22,14 @@ from traces.importers.shared.file_reader import decode_file_name, read_file_head
 from traces.importers.shared.json_values import join_text_parts, require_objects, to_object
 from traces.importers.shared.jsonl import iter_list_records
 from traces.importers.shared.run_reader import ImportNotes, RawRun
-from traces.lazy_pattern import compile_lazily
 
 HINTS = frozenset({"model", "model_family", "scenario"})
 NAME = "tau-bench runs (a JSON list of objects with task_id, reward, traj, trial)"
 
 type Table = dict[str, object]
 
-_NAMED = compile_lazily(r"(?P<model>.+)-(?P<domain>airline|retail)\.json")
-_WRITTEN = compile_lazily(r"(tool-calling|act|react|few-shot)-(?P<model>.+)-\d\.\d+_range_")
+_NAMED = re.compile(r"(?P<model>.+)-(?P<domain>airline|retail)\.json")
+_WRITTEN = re.compile(r"(tool-calling|act|react|few-shot)-(?P<model>.+)-\d\.\d+_range_")
 """The names that the benchmark's own runner gives, which lack the domain."""
 _READERS = ("get_", "search_", "find_", "list_", "calculate", "think")
 """Name prefixes of the tools that change nothing."""

@@ -18,7 +18,7 @@ import base64
 import binascii
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from copy import replace
 from datetime import date
 from itertools import count, zip_longest
 

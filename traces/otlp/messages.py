@@ -5,10 +5,9 @@ hexadecimal, 64-bit integers decimal text, other bytes base64, enums integers.
 """
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Literal
 
-from traces.lazy_dataclass import dataclass
+from msgspec import Struct, field
 
 type FieldKind = Literal[
     "text", "hex", "base64", "fixed64", "fixed32", "int", "long", "bool", "double", "message"
@@ -17,8 +16,7 @@ type FieldKind = Literal[
 type Message = Mapping[int, "Field"]
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(Struct, frozen=True):
     """One field: its name in JSON, its type, and the fields of the message that it holds."""
 
     name: str

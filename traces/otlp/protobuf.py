@@ -7,7 +7,8 @@ import base64
 import struct
 from collections.abc import Mapping
 
-from traces.lazy_dataclass import dataclass
+from msgspec import Struct
+
 from traces.otlp.messages import Field, Message
 
 MAX_MESSAGES = 500_000
@@ -23,8 +24,7 @@ _U64 = (1 << 64) - 1
 type Table = dict[str, object]
 
 
-@dataclass(slots=True)
-class _ProtobufReader:
+class _ProtobufReader(Struct):
     data: bytes
     messages: int = 0
 

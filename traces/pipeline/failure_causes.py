@@ -20,8 +20,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
-from traces.lazy_dataclass import dataclass
-from traces.lazy_pattern import compile_lazily
+from msgspec import Struct
 
 type FailureCause = Literal[
     "infrastructure", "context", "provider", "budget", "tooling", "planning", "reasoning"
@@ -46,26 +45,25 @@ MAX_EVIDENCE_CHARS = 300
 NOT_STARTED_EXITS = (126, 127)
 TIMEOUT_EXIT = 124
 
-_TOO_LONG = compile_lazily(
+_TOO_LONG = re.compile(
     r"(?i)input length|context.?(length|window)|maximum context|prompt is too long"
     r"|too many (input )?tokens|input token count|exceeds? the (maximum|model'?s)[^.]{0,40}tokens"
     r"|reduce the length of the (messages|prompt)"
 )
-_MISSING = compile_lazily(r"fatal error: '?([^\s:']+)'?:? (?:No such file|file not found)")
-_BROKEN = compile_lazily(
+_MISSING = re.compile(r"fatal error: '?([^\s:']+)'?:? (?:No such file|file not found)")
+_BROKEN = re.compile(
     r"(?im)^\s*(error\b|.*\berror:|traceback \(most recent|.*: command not found|make: \*\*\*"
     r"|(missing|invalid|unexpected|required)\b.*\b(parameter|argument))"
     r"|\bexit(ed)?( code| status|:)?( with)? [1-9]|returncode\D{0,4}[1-9]"
 )
-_LEFT = compile_lazily(
+_LEFT = re.compile(
     r"(?i)\b(skip(ping|ped)?|move on|moving on|not (yet )?implement|unimplemented|incomplete"
     r"|partial(ly)?|left (undone|for later)|remaining work|next step would|give up|giving up"
     r"|unable to|could not (finish|complete)|cannot (finish|complete)|ran out of time)\b"
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelCallOutcome:
+class ModelCallOutcome(Struct, frozen=True, kw_only=True):
     """One model request and its result; `text` is the body of an error response."""
 
     seq: int
@@ -80,8 +78,7 @@ class ModelCallOutcome:
         return self.error is not None or self.status is None or self.status >= 400
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCallOutcome:
+class ToolCallOutcome(Struct, frozen=True, kw_only=True):
     """One tool call and its result."""
 
     seq: int
@@ -91,8 +88,7 @@ class ToolCallOutcome:
     is_error: bool | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StageAttempt:
+class StageAttempt(Struct, frozen=True, kw_only=True):
     """The events of one stage; lists are in order of time."""
 
     stage: str
@@ -107,8 +103,7 @@ class StageAttempt:
     last_message_seq: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StageFailure:
+class StageFailure(Struct, frozen=True, kw_only=True):
     """A cause with its evidence: exchange and text, or the stage from which it persists."""
 
     cause: FailureCause

@@ -21,7 +21,8 @@ resurrection  {stage, reason, score}: the golden artifact replaced the agent's o
 import json
 from collections.abc import Iterable, Iterator, Mapping
 
-from traces.lazy_dataclass import dataclass
+from msgspec import Struct
+
 from traces.model import RunEvent
 
 PIPELINE_FIELDS = ("mode", "arm", "sandbox", "workload")
@@ -29,8 +30,7 @@ UNCOMPARED_FIELDS = ("seconds", "walls", "stage", "why", "files")
 """Fields excluded from a comparison: times, properties of the machine, and texts of programs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StageCase:
+class StageCase(Struct, frozen=True, kw_only=True):
     """The grade of one case; `why` is None if it is right, or on a tape from before it was kept."""
 
     stage: str
@@ -41,8 +41,7 @@ class StageCase:
     why: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelCharge:
+class ModelCharge(Struct, frozen=True, kw_only=True):
     """The cost of one model response, and the time of its request."""
 
     at: float

@@ -9,18 +9,17 @@ import re
 from base64 import b64decode, b64encode
 from collections.abc import Iterator
 
-from traces.lazy_dataclass import dataclass
-from traces.lazy_pattern import compile_lazily
+from msgspec import Struct
+
 from traces.redaction.detection.patterns import MIN_TOKEN_RUN, TOKEN_CHARACTER_MAP
 
 _URL_SAFE = bytes.maketrans(b"+/", b"-_")
 _STANDARD = bytes.maketrans(b"-_", b"+/")
-_BASE64 = compile_lazily(rb"[A-Za-z0-9+/_-]")
+_BASE64 = re.compile(rb"[A-Za-z0-9+/_-]")
 _SKIP = (0, 2, 3)
 
 
-@dataclass(frozen=True, slots=True)
-class SecretNeedle:
+class SecretNeedle(Struct, frozen=True):
     """One text to search, in a text whose escapes are decoded."""
 
     text: bytes

@@ -6,16 +6,16 @@ not asked, as a chunk of a stream does not show it; in any other text, such as a
 span loses at most its first letter.
 """
 
-from traces.lazy_pattern import compile_lazily
+import re
 
 _BACKSLASH = ord("\\")
-_LETTER = compile_lazily(
+_LETTER = re.compile(
     rb"(?:u[dD][89abAB][0-9a-fA-F]{2}\\+u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|[nrtbfu/\"\\])"
 )
 """What a backslash escapes; a pair of surrogates is one character."""
-_CUT_ESCAPE = compile_lazily(rb"\\+(?:u[0-9a-fA-F]{0,3})?\Z")
-_HALF_PAIR = compile_lazily(rb"\\+u[dD][89abAB][0-9a-fA-F]{2}\Z")
-_SECOND_HALF = compile_lazily(rb"\\+u[dD][c-fC-F][0-9a-fA-F]{2}")
+_CUT_ESCAPE = re.compile(rb"\\+(?:u[0-9a-fA-F]{0,3})?\Z")
+_HALF_PAIR = re.compile(rb"\\+u[dD][89abAB][0-9a-fA-F]{2}\Z")
+_SECOND_HALF = re.compile(rb"\\+u[dD][c-fC-F][0-9a-fA-F]{2}")
 _REACH = 40
 """Bytes of an escape that is itself escaped several times."""
 

@@ -9,21 +9,21 @@ value of the same secret.
 """
 
 import os
+import re
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from hashlib import blake2b
 
-from traces.lazy_dataclass import dataclass
-from traces.lazy_pattern import compile_lazily
+from msgspec import Struct
 
 SALT_BYTES = 16
-TAG_PATTERN = compile_lazily(r"[a-z][0-9]{1,9}")
+TAG_PATTERN = re.compile(r"[a-z][0-9]{1,9}")
 """A class and the number within it."""
 _MARK = 16
 _WEAK_KINDS = frozenset("bknp")
 """Classes of secrets that are recognised by their place or by a preceding word, not by their
 form."""
-_TOKEN = compile_lazily(rb"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])[\w+/=.-]{32,}\Z")
+_TOKEN = re.compile(rb"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])[\w+/=.-]{32,}\Z")
 _DISTINCT = 12
 
 
@@ -39,8 +39,7 @@ class KnownSecrets:
         return iter(self.names)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RedactionRecord:
+class RedactionRecord(Struct, frozen=True, kw_only=True):
     """One secret of a tape: the tag of its placeholders, and its mark."""
 
     tag: str

@@ -5,11 +5,10 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from itertools import accumulate
 
-from traces.lazy_dataclass import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class OffsetMap:
+class OffsetMap(Struct, frozen=True):
     """A text made of pieces of an original: the offset of each piece here and there.
 
     A piece of the same length in both is identical; any other is one escape, mapped as a unit.

@@ -1,9 +1,9 @@
 """Placeholders: text of a secret's length that replaces it and names its class and number."""
 
 import os
+import re
 from collections.abc import Iterable
 
-from traces.lazy_pattern import compile_lazily
 from traces.redaction.detection import patterns
 from traces.redaction.detection.prefilter import find_possible_formats
 from traces.redaction.fingerprints import (
@@ -16,7 +16,7 @@ from traces.redaction.fingerprints import (
     mark_key,
 )
 
-PLACEHOLDER = compile_lazily(rb"(?:REDACTED|RD)([a-z]\d+)x*Z")
+PLACEHOLDER = re.compile(rb"(?:REDACTED|RD)([a-z]\d+)x*Z")
 """Its group is the tag: the class and the number."""
 
 

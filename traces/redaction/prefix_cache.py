@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
+from msgspec import Struct
+
 from traces.bodies.body_delta import common_prefix
-from traces.lazy_dataclass import dataclass
 from traces.redaction.known_values import KnownValueIndex
 from traces.redaction.scanner import SecretScanner
 from traces.redaction.text_buffer import SpanReplacement
@@ -13,8 +14,7 @@ _REMEMBERED = 4
 _STRETCHES = 8
 
 
-@dataclass(frozen=True, slots=True)
-class _SearchedBody:
+class _SearchedBody(Struct, frozen=True):
     body: bytes
     spans: list[SpanReplacement]
     generation: int

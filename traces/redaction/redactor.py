@@ -27,7 +27,7 @@ base64 broken into lines; known ones under 8 bytes; unknown ones that match no p
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from copy import replace
 
 from traces.bodies import streaming_encoding
 from traces.model import (

@@ -2,18 +2,18 @@
 
 import os
 from collections.abc import Iterable
-from dataclasses import replace
+from copy import replace
 from pathlib import Path
 
-from traces.lazy_dataclass import dataclass
+from msgspec import Struct
+
 from traces.model import Exchange
 from traces.redaction.redactor import KnownSecrets
 from traces.tape import Tape, TapeWriter, read_tape, seal_tape
 from traces.tape.origin_mark import is_origin_mark
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScrubResult:
+class ScrubResult(Struct, frozen=True, kw_only=True):
     """The result of scrubbing one tape."""
 
     exchanges: int

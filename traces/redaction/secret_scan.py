@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from pathlib import PurePath
 
-from traces.lazy_dataclass import dataclass
+from msgspec import Struct
+
 from traces.redaction.redactor import KnownSecrets, RedactionRecord, Redactor
 
 MAX_SCANNED_BYTES = 1 << 24
@@ -34,8 +35,7 @@ SECRET_CLASSES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class SecretFinding:
+class SecretFinding(Struct, frozen=True):
     """One secret in a text: its offset, length and class."""
 
     start: int

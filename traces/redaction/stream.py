@@ -12,10 +12,11 @@ before.
 """
 
 from collections import deque
-from dataclasses import replace
+from copy import replace
+
+from msgspec import Struct
 
 from traces.bodies import streaming_encoding
-from traces.lazy_dataclass import dataclass
 from traces.model import Chunk, Headers, find_header
 from traces.redaction.text_buffer import RedactionBuffer, SecretFinder
 
@@ -29,8 +30,7 @@ def has_event_stream_type(headers: Headers) -> bool:
     return any([each in kind for each in _EVENTS])
 
 
-@dataclass(slots=True)
-class _PendingChunk:
+class _PendingChunk(Struct):
     chunk: Chunk
     stop: int
     clean: bytes = b""

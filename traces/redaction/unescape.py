@@ -7,25 +7,24 @@ covers any mix of them (`sk\\u002d`, `sk%2D`, `sk%252d`, `\\\\/`).
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from traces.lazy_pattern import compile_lazily
 from traces.redaction.detection.prefilter import BACKSLASH, EVERYTHING, PERCENT, WIDE
 from traces.redaction.offset_map import OffsetMap, OffsetMapBuilder
 
 # Each begins with one set of two characters, so that the search can skip to them.
-_ESCAPE = compile_lazily(
+_ESCAPE = re.compile(
     rb"[\\%](?:(?<=\\)\\*+(?:u00([0-7][0-9a-fA-F])|(/))|(?<=%)(?:25)*([0-7][0-9a-fA-F]))"
 )
-_QUOTES = compile_lazily(
+_QUOTES = re.compile(
     rb"[\\%](?:(?<=\\)\\*(?:u00([0-7][0-9a-fA-F])|([/\"\\]))|(?<=%)(?:25)*([0-7][0-9a-fA-F]))"
 )
-_WIDE = compile_lazily(
+_WIDE = re.compile(
     rb"[\\%](?:(?<=\\)\\*(?:u([0-9a-fA-F]{4})|([/\"\\]))|(?<=%)(?:25)*([0-9a-fA-F]{2}))"
 )
-_PERCENT = compile_lazily(rb"%(?:25)*([0-7][0-9a-fA-F])")
-_WIDE_PERCENT = compile_lazily(rb"%(?:25)*([0-9a-fA-F]{2})")
+_PERCENT = re.compile(rb"%(?:25)*([0-7][0-9a-fA-F])")
+_WIDE_PERCENT = re.compile(rb"%(?:25)*([0-9a-fA-F]{2})")
 _BACK, _PER = b"\\%"  # an int is searched faster than bytes
-_CUT = compile_lazily(rb"(?:\\+(?:u[0-9a-fA-F]{0,3})?|%[0-9a-fA-F]{0,4})\Z")
-_FIELD = compile_lazily(
+_CUT = re.compile(rb"(?:\\+(?:u[0-9a-fA-F]{0,3})?|%[0-9a-fA-F]{0,4})\Z")
+_FIELD = re.compile(
     rb'"(content|text|delta|arguments|partial_json|thinking|reasoning_content|reasoning)"'
     rb'\s*:\s*"((?:[^"\\]|\\.)*+)"'
 )

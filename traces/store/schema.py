@@ -6,12 +6,11 @@ seconds, sizes are bytes, money is US dollars. NULL means unknown.
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import fields
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, cast
 
 import pyarrow as pa
+from msgspec import Struct
 
 from traces.store.pandas_import import skip_pandas_import
 
@@ -301,8 +300,8 @@ def make_relation_row(name: str, known: Mapping[str, object]) -> tuple[object, .
     return row
 
 
-class RelationRowMaker[T]:
-    """Makes rows of a relation from values of a dataclass.
+class RelationRowMaker[T: Struct]:
+    """Makes rows of a relation from values of a struct.
 
     A column is the field of its name, unless a function in `computed` makes it or it is one of
     those `given` with each value. TypeError if a column has no source or two, or a source no
@@ -318,7 +317,7 @@ class RelationRowMaker[T]:
         given: Collection[str] = (),
         left_out: Collection[str] = (),
     ) -> None:
-        names = {field.name for field in fields(cast("type[Any]", kind))}
+        names = set(kind.__struct_fields__)
         sources = Counter([*(names - set(left_out) - computed.keys()), *computed, *given])
         columns = Counter(COLUMN_NAMES[relation])
         if wrong := (columns - sources) + (sources - columns) + Counter(set(left_out) - names):

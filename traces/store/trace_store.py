@@ -22,6 +22,7 @@ import fcntl
 import filecmp
 import hashlib
 import os
+import re
 import shutil
 import threading
 import time
@@ -34,15 +35,14 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from traces.lazy_pattern import compile_lazily
 from traces.store.definitions_file import OLDEST_CLIENT, compute_definitions_hash, load_definitions
 from traces.store.schema import SCHEMAS
 from traces.store.segment_bundles import SEGMENT_COLUMN, SegmentBundles
 from traces.store.store_dir import StoreDirectory
 
 _OTHERS = tuple(name for name in SCHEMAS if name != "trajectories")
-_SEGMENT = compile_lazily(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_WILD = compile_lazily(r"[\[\]*?]")
+_SEGMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_WILD = re.compile(r"[\[\]*?]")
 _MEMORY = "2GB"
 _MERGE_MEMORY = "256MB"
 _MERGED_TOGETHER = 256

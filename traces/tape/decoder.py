@@ -5,11 +5,12 @@ fields and builds each value once, after the last frame.
 """
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from copy import replace
 from typing import Any, cast, get_args
 
+from msgspec import Struct, field
+
 from traces.bodies.chained_body import ChainedBody, read_body
-from traces.lazy_dataclass import dataclass
 from traces.model import (
     AgentInput,
     AnswerSource,
@@ -34,7 +35,7 @@ from traces.tape.field_types import (
     is_parsable_url,
     is_path_safe_name,
     is_text_list,
-    parse_dataclass,
+    parse_struct,
 )
 from traces.tape.frames import TapeFrame
 from traces.tape.inflation import InflationBudget
@@ -47,8 +48,7 @@ _TRANSPORTS = frozenset(get_args(Transport.__value__))
 _SOURCES = frozenset(get_args(AnswerSource.__value__))
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class _ResponseHead:
+class _ResponseHead(Struct, eq=False, kw_only=True):
     """The fields of a response, without its chunks."""
 
     status: int
@@ -60,8 +60,7 @@ class _ResponseHead:
     trailers: Headers = ()
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class _PartialExchange:
+class _PartialExchange(Struct, eq=False, kw_only=True):
     """The fields of an exchange that were read so far."""
 
     seq: int
@@ -245,14 +244,14 @@ class TapeDecoder:
                 self.origin = mark if isinstance(mark, bytes) else None
             case 6:
                 edits = tuple(decode_edit(each) for each in value.get("edits", ()))
-                self.injections.append(parse_dataclass(Injection, value | {"edits": edits}))
+                self.injections.append(parse_struct(Injection, value | {"edits": edits}))
             case 7:
-                self.ending = parse_dataclass(RunEnding, value)
+                self.ending = parse_struct(RunEnding, value)
             case 12:
-                events = tuple(parse_dataclass(TerminalEvent, e) for e in value.get("events", ()))
-                self.input = parse_dataclass(AgentInput, value | {"events": events})
+                events = tuple(parse_struct(TerminalEvent, e) for e in value.get("events", ()))
+                self.input = parse_struct(AgentInput, value | {"events": events})
             case 9:
-                self.marks.append(parse_dataclass(RunEvent, value))
+                self.marks.append(parse_struct(RunEvent, value))
             case 10:
                 self.redactions += [_decode_redaction(each) for each in value]
             case 11:
@@ -345,7 +344,7 @@ class TapeDecoder:
 
 def decode_trajectory(value: dict[str, Any]) -> Trajectory:
     """Decode a trajectory; ValueError if its id, snapshot, command or workspace is invalid."""
-    trajectory = parse_dataclass(Trajectory, value)
+    trajectory = parse_struct(Trajectory, value)
     for name in (trajectory.id, trajectory.parent, trajectory.snapshot):
         if name is not None and not is_path_safe_name(name):
             raise ValueError(f"{name[:40]!r} is no name of a run or snapshot")
@@ -401,7 +400,7 @@ def _decode_redaction(value: object) -> RedactionRecord:
     """Decode a redaction record; ValueError if its salt or tag is invalid."""
     if not isinstance(value, dict):
         raise TypeError("a redaction is a map")
-    record = parse_dataclass(RedactionRecord, value)
+    record = parse_struct(RedactionRecord, value)
     if len(record.salt) > SALT_BYTES or not TAG_PATTERN.fullmatch(record.tag):
         raise ValueError("no secret is known by that")
     return record

@@ -2,22 +2,23 @@
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeAliasType, Union, get_args, get_origin, get_type_hints
 from urllib.parse import quote, urlsplit
 
-from traces.lazy_pattern import compile_lazily
+from msgspec import Struct
+
 from traces.model import BodyEdit, TerminalEvent
 
 MAX_NUMBER = 2**53
 """Bound of every number on a tape: exact as a float, and fits a column of the index."""
 MAX_DEPTH = 64
 """Maximum nesting of plain data."""
-NAME = compile_lazily(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-PLAIN_ADDRESS = compile_lazily(r"[a-z]+://[A-Za-z0-9.-]+(:[1-9]\d{0,3})?/")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+PLAIN_ADDRESS = re.compile(r"[a-z]+://[A-Za-z0-9.-]+(:[1-9]\d{0,3})?/")
 """Matches most URLs, which then need no further check."""
 MAX_NAME_LENGTH = 200
 """Maximum characters of a name, since files are named after it."""
@@ -25,13 +26,12 @@ MAX_NAME_LENGTH = 200
 type Check = Callable[[Any], bool]
 
 
-def parse_dataclass[T](kind: type[T], value: Mapping[str, Any]) -> T:
-    """Build a frozen dataclass from a map; unknown keys are ignored.
+def parse_struct[T: Struct](kind: type[T], value: Mapping[str, Any]) -> T:
+    """Build a struct from a map; unknown keys are ignored.
 
     Raises TypeError if a field is missing or has another type.
     """
-    hashable: Any = kind
-    checks = _build_field_checks(hashable)
+    checks = _build_field_checks(kind)
     arguments = {
         key: tuple(item) if isinstance(item, list) else item
         for key, item in value.items()
@@ -118,9 +118,9 @@ def is_json_data(value: object, deep: int = MAX_DEPTH) -> bool:
 
 
 @cache
-def _build_field_checks(kind: Any) -> Mapping[str, Check]:
+def _build_field_checks(kind: type[Struct]) -> Mapping[str, Check]:
     hints = get_type_hints(kind)
-    return {each.name: _build_type_check(hints[each.name]) for each in fields(kind)}
+    return {name: _build_type_check(hints[name]) for name in kind.__struct_fields__}
 
 
 def _build_type_check(hint: Any) -> Check:

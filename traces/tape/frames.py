@@ -7,8 +7,8 @@ from typing import NamedTuple
 from zlib import crc32
 
 import zstandard
+from msgspec import Struct
 
-from traces.lazy_dataclass import dataclass
 from traces.tape.inflation import RATIO, SMALL, InflationBudget, inflate
 
 MAGIC = b"STUMBLE"
@@ -35,8 +35,7 @@ class TapeFrame(NamedTuple):
     length: int
 
 
-@dataclass(frozen=True, slots=True)
-class TapeDamage:
+class TapeDamage(Struct, frozen=True):
     """A stretch of a tape that could not be read, and the reason."""
 
     offset: int

@@ -1,11 +1,11 @@
 """Payload of a frame: one msgpack value, whose bytes may be compressed."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
 from functools import partial
 from typing import Any
 
 import msgpack
+from msgspec import NODEFAULT, Struct
 
 from traces.model import BodyEdit, Headers
 from traces.tape.field_types import is_count
@@ -99,13 +99,15 @@ def _unpack_extension(code: int, data: bytes, budget: InflationBudget | None = N
     return inflate(data, budget)
 
 
-def to_sparse_dict(value: object) -> dict[str, object]:
-    """Return the fields of a dataclass that are not at their default."""
+def to_sparse_dict(value: Struct) -> dict[str, object]:
+    """Return the fields of a struct that are not at their default."""
     out: dict[str, object] = {}
-    for each in fields(value):  # type: ignore[arg-type]
-        item = getattr(value, each.name)
-        if item != each.default and not (item == () or item == {}):
-            out[each.name] = dict(item) if isinstance(item, Mapping) else item
+    names, defaults = value.__struct_fields__, value.__struct_defaults__
+    required = (NODEFAULT,) * (len(names) - len(defaults))
+    for name, default in zip(names, required + defaults, strict=True):
+        item = getattr(value, name)
+        if item != default and not (item == () or item == {}):
+            out[name] = dict(item) if isinstance(item, Mapping) else item
     return out
 
 

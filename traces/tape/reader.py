@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeGuard
 
-from traces.lazy_dataclass import dataclass
+from msgspec import Struct
+
 from traces.model import AgentInput, Exchange, Injection, Request, RunEnding, RunEvent, Trajectory
 from traces.redaction.fingerprints import RedactionRecord
 from traces.tape import frames
@@ -17,8 +18,7 @@ from traces.tape.random_access import LazyExchanges, RequestSpans, SealedTape
 from traces.tape.table_of_contents import CONTENTS, DECODE_ERRORS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tape:
+class Tape(Struct, frozen=True, kw_only=True):
     """The contents of a tape: exchanges in order of `seq`, and its unreadable parts."""
 
     path: Path

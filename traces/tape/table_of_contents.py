@@ -10,9 +10,9 @@ from itertools import accumulate
 from typing import Any
 
 import zstandard
+from msgspec import Struct
 
 from traces.bodies.repeated_hash import RepeatedBodyHash
-from traces.lazy_dataclass import dataclass
 from traces.model import Exchange, Request
 from traces.tape import frames
 from traces.tape.decoder import TapeBody, TapeDecoder
@@ -47,8 +47,7 @@ def is_complete_exchange(exchange: Exchange) -> bool:
     return exchange.response is not None and exchange.response.ended is not None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableOfContents:
+class TableOfContents(Struct, frozen=True, kw_only=True):
     """The payload of kind 8: columns with one entry per exchange, in request order."""
 
     seqs: tuple[int, ...]

@@ -8,7 +8,7 @@ writing it: sealing does that.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from copy import replace
 from itertools import chain
 from pathlib import Path
 from typing import Self, cast

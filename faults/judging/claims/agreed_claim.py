@@ -7,7 +7,7 @@ not exclude it, or if it is fairly certain and the rules name the claim as possi
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
+from copy import replace
 
 from faults.judging.claims.final_claim import (
     CALL_AGAINST_WORDS,

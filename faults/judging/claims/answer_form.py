@@ -8,20 +8,20 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
+from msgspec import Struct
+
 from faults.judging.claims.closing_turns import find_last_turns
 from faults.judging.claims.sentences import split_clauses
 from faults.judging.post_injection import RunContinuation
 from faults.judging.value_tokens import find_json_leaves, mask_values
 from faults.targeting.read_or_write import classify_tool_side
 from traces.conversation.derived_steps import DerivedSteps, ToolUse
-from traces.lazy_dataclass import dataclass
 
 type EndForm = Literal["same", "added", "other"]
 """As a clean twin ends; with all statements of a twin and more; in another way."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FinalStatement:
+class FinalStatement(Struct, frozen=True, kw_only=True):
     """One statement at the end of a run."""
 
     text: str
@@ -29,8 +29,7 @@ class FinalStatement:
     """The call whose arguments contain it; None for the answer."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FormComparison:
+class FormComparison(Struct, frozen=True, kw_only=True):
     """The end of a run compared with its twins."""
 
     form: EndForm | None

@@ -9,10 +9,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from math import sqrt
 
+from msgspec import Struct
+
 from faults.judging.claims.agreed_claim import read_agreed_claim
 from faults.judging.claims.final_turns import FinalToolCall, FinalTurns
 from faults.judging.claims.types import CLAIMS, Claim
-from traces.lazy_dataclass import dataclass
 
 LABELS: tuple[Claim, ...] = CLAIMS[:-1]
 """Valid labels; `unknown` is a reading, never a label."""
@@ -20,8 +21,7 @@ Z_95 = 1.959964
 """Normal quantile of a two-sided 95 % interval."""
 
 
-@dataclass(frozen=True, slots=True)
-class LabelledFinal:
+class LabelledFinal(Struct, frozen=True):
     """The end of a run, its agent's claim as labelled by a person, and its language."""
 
     final: FinalTurns
@@ -29,8 +29,7 @@ class LabelledFinal:
     language: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class RateInterval:
+class RateInterval(Struct, frozen=True):
     """`k` of `n`, with the bounds of its 95 % interval; all None if `n` is 0."""
 
     k: int
@@ -55,8 +54,7 @@ class RateInterval:
         return max(0.0, middle - half), min(1.0, middle + half)
 
 
-@dataclass(frozen=True, slots=True)
-class LabelAgreement:
+class LabelAgreement(Struct, frozen=True):
     """Labels against readings: how often each label was read as each claim."""
 
     counts: Mapping[tuple[Claim, Claim], int]

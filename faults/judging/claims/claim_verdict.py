@@ -16,6 +16,8 @@ All other claims are `unknown`; `success` is then decided by the facts, or None.
 from collections.abc import Sequence
 from typing import Literal
 
+from msgspec import Struct
+
 from faults.judging.claims.agreed_claim import read_agreed_claim
 from faults.judging.claims.answer_form import (
     FinalStatement,
@@ -45,7 +47,6 @@ from faults.judging.post_injection import RunContinuation
 from faults.judging.trouble_words import find_named_anchor
 from faults.judging.value_tokens import find_empty_lists, find_json_leaves
 from traces.conversation.derived_steps import DerivedSteps, ToolUse
-from traces.lazy_dataclass import dataclass
 from traces.model import Claim, RunEnding
 
 type ClaimBasis = Literal["end", "form", "writes", "values", "structure", "words"]
@@ -54,8 +55,7 @@ OPEN_END = "the run ends in an open call"
 _NOT_DELIVERED: tuple[Claim, ...] = ("abstained", "asks", "admits_failure")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimVerdict:
+class ClaimVerdict(Struct, frozen=True, kw_only=True):
     """A claim, whether it amounts to success, and the basis of the decision."""
 
     claim: Claim
@@ -77,8 +77,7 @@ class ClaimVerdict:
         return self.basis == "end" and self.evidence == OPEN_END
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _ClaimEvidence:
+class _ClaimEvidence(Struct, frozen=True, kw_only=True):
     """The inputs of a claim verdict."""
 
     own: RunContinuation

@@ -8,14 +8,14 @@ are searched.
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from copy import replace
 from functools import cache, cached_property
 from importlib.resources import files
 from typing import Literal
 
+from msgspec import Struct
+
 from faults.judging.claims.sentences import TextClause, fold_text, split_clauses
-from traces.lazy_dataclass import dataclass
-from traces.lazy_pattern import compile_lazily
 
 type ClauseKind = Literal[
     "partial", "offer", "ask", "handover", "referral", "refuse", "hedge", "undone", "fail", "done",
@@ -37,12 +37,12 @@ MIN_LANGUAGE_SHARE = 0.08
 """Minimum share of function words by which a language is detected."""
 MIN_SHARE_OF_BEST = 0.7
 """Share of the best language's share from which another language is used too."""
-SPACELESS = compile_lazily(r"[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]")
-_VALUE = compile_lazily(r"\d|[`\"\u300c]|[\u3040-\u9fff]\s?[A-Za-z]")
-_NAME = compile_lazily(r"(?<=[a-z,] )[A-Z]\w")
+SPACELESS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]")
+_VALUE = re.compile(r"\d|[`\"\u300c]|[\u3040-\u9fff]\s?[A-Za-z]")
+_NAME = re.compile(r"(?<=[a-z,] )[A-Z]\w")
 _MARK = r"\u0300-\u036f\u064b-\u0652\u0900-\u0903\u093a-\u094f\u0951-\u0957"
 """Combining marks within words: accents, and vowels of Arabic and Devanagari."""
-_WORD = compile_lazily(rf"(?:[^\W\d_]|[{_MARK}])+(?:'[^\W\d_]+)?")
+_WORD = re.compile(rf"(?:[^\W\d_]|[{_MARK}])+(?:'[^\W\d_]+)?")
 
 
 class _CuePattern:
@@ -108,8 +108,7 @@ class LanguageCues:
         return re.compile(rf"\W*{self._table.get('unknown_answer', '(?!)')}\W*")
 
 
-@dataclass(frozen=True, slots=True)
-class ClassifiedClause:
+class ClassifiedClause(Struct, frozen=True):
     """A clause and its kind."""
 
     kind: ClauseKind

@@ -27,26 +27,25 @@ from faults.judging.claims.structured_claim import (
     read_structured_call,
     read_structured_text,
 )
-from traces.lazy_pattern import compile_lazily
 
 LENGTHS = (40, 150, 500, 1500)
 """Characters above which a message counts as longer."""
 MAX_CLOSE_CHARS = 400
 MAX_LAST_CHARS = 200
 MAX_RESULT_CHARS = 300
-_WORD = compile_lazily(r"[^\W\d_]+(?:'[^\W\d_]+)?|\d+|[?!:]|```")
-_NAME_PART = compile_lazily(r"[^a-z]+")
-_CAMEL = compile_lazily(r"(?<=[a-z])(?=[A-Z])")
-_CALL_NAME = compile_lazily(r"\W*([\w.:-]{1,60})")
-_SENTENCE_END = compile_lazily(r"(?<=[.!?。])\s+|\n+")
-_VALUE = compile_lazily(r"\d[\d.,]*\d|[A-Z0-9]{4,}")
-_FENCED_JSON = compile_lazily(r"(?s)```(?:json)?\s*(.*?)```")
-_OPEN_LABEL = compile_lazily(r"\W*([A-Za-z_]+ ?\d*:|<\w+>|```|\[)")
-_LINE_LABEL = compile_lazily(r"(?m)^\s*([A-Z][\w ]{0,20}?)\s*\d*\s*:")
-_END_TAG = compile_lazily(r"</?\w+>\s*$")
-_END_CALL = compile_lazily(r"\w\([^\n]*\)\s*$")
-_LIST_LINE = compile_lazily(r"(?m)^\s*(?:[-*•]|\d+[.)])\s")
-_REASONING = compile_lazily(
+_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?|\d+|[?!:]|```")
+_NAME_PART = re.compile(r"[^a-z]+")
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_CALL_NAME = re.compile(r"\W*([\w.:-]{1,60})")
+_SENTENCE_END = re.compile(r"(?<=[.!?。])\s+|\n+")
+_VALUE = re.compile(r"\d[\d.,]*\d|[A-Z0-9]{4,}")
+_FENCED_JSON = re.compile(r"(?s)```(?:json)?\s*(.*?)```")
+_OPEN_LABEL = re.compile(r"\W*([A-Za-z_]+ ?\d*:|<\w+>|```|\[)")
+_LINE_LABEL = re.compile(r"(?m)^\s*([A-Z][\w ]{0,20}?)\s*\d*\s*:")
+_END_TAG = re.compile(r"</?\w+>\s*$")
+_END_CALL = re.compile(r"\w\([^\n]*\)\s*$")
+_LIST_LINE = re.compile(r"(?m)^\s*(?:[-*•]|\d+[.)])\s")
+_REASONING = re.compile(
     r"(?i)<think(?:ing)?>(?!.*</think)|^\W*(?:okay|ok|alright|hmm),? (?:so|let)\b"
 )
 _MARKS = ("is_question", "has_doubt", "is_unable", "is_ruled", "offers_handover")

@@ -5,8 +5,9 @@ JSON with a status, a marked answer); a question or a hand-over; then words, cla
 Whether a claim is true is not checked here. A claim that cannot be read is `unknown`.
 """
 
+import re
 from collections.abc import Mapping
-from dataclasses import replace
+from copy import replace
 from typing import Literal
 
 from faults.judging.claims.clause_kinds import (
@@ -35,15 +36,14 @@ from faults.judging.claims.types import (
     MessageReading,
     ReadingBasis,
 )
-from traces.lazy_pattern import compile_lazily
 
 MAX_RESULT_CHARS = 600
 """Characters of a tool's result that are searched for an error."""
-_ERROR = compile_lazily(
+_ERROR = re.compile(
     r"(?i)^\W*(?:\w+ )?(?:error|exception|traceback|fail(?:ed|ure)|http [45]\d\d)\b|timed? ?out|"
     r"\bnot found\b|is_?error\W+true|\berror\W{1,4}[\w{]|success\W+false|exit_?code\W+[1-9]"
 )
-_STACK = compile_lazily(r"(?m)Traceback \(most recent call last\)|^\s+at [\w.$<>]+ ?\(")
+_STACK = re.compile(r"(?m)Traceback \(most recent call last\)|^\s+at [\w.$<>]+ ?\(")
 _BROKEN = ("crash", "infra", "limit", "budget", "timeout", "max_", "harness", "diverged",
            "replay_miss", "killed", "exceeded", "error", "cost", "context",
            "autosubmit")  # fmt: skip

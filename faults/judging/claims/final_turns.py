@@ -1,10 +1,9 @@
 """The end of a run: the part from which the agent's claim is read."""
 
-from traces.lazy_dataclass import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class FinalToolCall:
+class FinalToolCall(Struct, frozen=True):
     """One tool call with its result."""
 
     call: str
@@ -14,8 +13,7 @@ class FinalToolCall:
     is_error: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FinalTurns:
+class FinalTurns(Struct, frozen=True):
     """The last messages of the agent, its last tool calls, and how the run ended."""
 
     messages: tuple[str, ...]

@@ -1,7 +1,7 @@
 """Read the claim of one message from the kinds of its clauses."""
 
 from collections.abc import Iterable
-from dataclasses import replace
+from copy import replace
 
 from faults.judging.claims.clause_kinds import ClassifiedClause, ClauseKind, classify_clauses
 from faults.judging.claims.polarity import is_about_speaker

@@ -1,10 +1,10 @@
 """Detect yes-or-no answers: the opposite answer is then an answer too, not a failure."""
 
+import re
 from collections.abc import Sequence
 
 from faults.judging.claims.clause_kinds import detect_languages, load_languages
 from faults.judging.claims.sentences import fold_text
-from traces.lazy_pattern import compile_lazily
 
 _BY_LANGUAGE = """
 yes yep yeah | no nope
@@ -24,7 +24,7 @@ oui si | non
 _PAIRS = [line.split("|") for line in _BY_LANGUAGE.strip().splitlines()]
 _YES = frozenset(word for yes, _ in _PAIRS for word in yes.split())
 _NO = frozenset(word for _, no in _PAIRS for word in no.split())
-_FIRST = compile_lazily(r"^[\W_]*?([^\s,.;:!?*_\"'()。、，！？؟،]+)")
+_FIRST = re.compile(r"^[\W_]*?([^\s,.;:!?*_\"'()。、，！？؟،]+)")
 
 
 def detect_polarity(text: str) -> bool | None:

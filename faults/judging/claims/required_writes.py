@@ -5,6 +5,8 @@ A write is known by its tool, and if that runs commands by those: `git checkout`
 
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from faults.judging.command_names import list_commands
 from faults.judging.identifiers import is_specific_token
 from faults.judging.post_injection import RunContinuation
@@ -12,11 +14,9 @@ from faults.judging.taint.sinks import make_call_key
 from faults.judging.value_tokens import extract_tokens, mask_values
 from faults.targeting.read_or_write import classify_tool_side
 from traces.conversation.derived_steps import ToolUse
-from traces.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteComparison:
+class WriteComparison(Struct, frozen=True, kw_only=True):
     """Counts of the writes that all twins make; tools of unknown side count as writes."""
 
     same: int = 0

@@ -4,8 +4,7 @@ import json
 import re
 import unicodedata
 
-from traces.lazy_dataclass import dataclass
-from traces.lazy_pattern import compile_lazily
+from msgspec import Struct
 
 MAX_CHARS_PER_END = 6000
 """Characters read from each end of a text; claims are not made in the middle of a megabyte."""
@@ -37,36 +36,35 @@ _CONTRACTIONS = tuple(
         (r"\b(it|that|there|what|here|he|she)'s\b", r"\1 is"),
     )
 )
-_FENCE = compile_lazily(r"```.*?(?:```|\Z)", re.DOTALL)
-_FENCE_CLOSES = compile_lazily(r"[ \t]*(?:\n|\Z)(?!.*```)", re.DOTALL)
-_MARKUP = compile_lazily(r"\*\*|__|<[a-z/][^<>\n]{0,80}>|(?m:^\s*(?:[#>]+|[-*+•]|\d{1,2}[.)])\s+)")
-_QUOTED = compile_lazily(r'"[^"\n]{1,300}"|「[^」\n]{1,300}」|『[^』\n]{1,300}』')
-_MENTIONED = compile_lazily(r"\?(?=[\"'])|(?m:^\s*#+[^\n]*\?\W*$)")
+_FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_FENCE_CLOSES = re.compile(r"[ \t]*(?:\n|\Z)(?!.*```)", re.DOTALL)
+_MARKUP = re.compile(r"\*\*|__|<[a-z/][^<>\n]{0,80}>|(?m:^\s*(?:[#>]+|[-*+•]|\d{1,2}[.)])\s+)")
+_QUOTED = re.compile(r'"[^"\n]{1,300}"|「[^」\n]{1,300}」|『[^』\n]{1,300}』')
+_MENTIONED = re.compile(r"\?(?=[\"'])|(?m:^\s*#+[^\n]*\?\W*$)")
 """Questions that are quoted or head a section: nobody is asked."""
-_END = compile_lazily(r"(?<=[.!?。;…])[\s)*\"']+|(?<=。)(?=\w)|\n+")
-_SPACES = compile_lazily(r"[ \t]+")
+_END = re.compile(r"(?<=[.!?。;…])[\s)*\"']+|(?<=。)(?=\w)|\n+")
+_SPACES = re.compile(r"[ \t]+")
 
 
 CUT_MARK = "\n[... cut ...]\n"
 """Marks where a text was shortened."""
-_LEFT_OUT = compile_lazily(r"\s*\[\.\.\.[^\]\n]{0,40}\]\s*")
-_SPEAKER = compile_lazily(r"^\s*\[[\w .()>-]{1,60}\]\s+(?=\S)")
-_NOTICE = compile_lazily(r"\s*\[[^\n]*[^\W\d_]{2}[^\n]*\]\s*")
-_LIMIT = compile_lazily(
+_LEFT_OUT = re.compile(r"\s*\[\.\.\.[^\]\n]{0,40}\]\s*")
+_SPEAKER = re.compile(r"^\s*\[[\w .()>-]{1,60}\]\s+(?=\S)")
+_NOTICE = re.compile(r"\s*\[[^\n]*[^\W\d_]{2}[^\n]*\]\s*")
+_LIMIT = re.compile(
     r"(?i)\W*(?:agent )?(?:stopped|terminated|ended|finished|exit(?:ed)?|aborted|halted)? ?"
     r"(?:due to|because of|on|:)? ?"
     r"(?:the )?(?:max(?:imum)?(?: number of)? \w+|\w+) ?(?:iterations?|limit|budget)"
     r"(?: or \w+ limit)?(?: (?:was |has been )?(?:reached|exceeded|exhausted|hit))?\W*"
 )
-_STOP = compile_lazily(
+_STOP = re.compile(
     r"(?im)^(?:[^\w\n]|_)*+(?:terminate|stop|end|eof|eos|exit|over|end_turn)(?:[^\w\n]|_)*+$"
 )
-_REASONED = compile_lazily(r"(?is)<(think|thinking)>.*?(?:</\1>|\Z)")
-_CUT = compile_lazily(r"[^\W\d_A-Z]|[,(\[{+\-]")
+_REASONED = re.compile(r"(?is)<(think|thinking)>.*?(?:</\1>|\Z)")
+_CUT = re.compile(r"[^\W\d_A-Z]|[,(\[{+\-]")
 
 
-@dataclass(frozen=True, slots=True)
-class TextClause:
+class TextClause(Struct, frozen=True):
     """One sentence or line: as written, and folded for the search of cues."""
 
     text: str

@@ -3,19 +3,18 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from copy import replace
 from typing import Literal
+
+from msgspec import Struct
 
 from faults.judging.claims.final_turns import FinalToolCall
 from faults.judging.claims.sentences import clip_long_text, split_clipped_parts
-from traces.lazy_dataclass import dataclass
-from traces.lazy_pattern import compile_lazily
 
 type ClaimStatus = Literal["delivered", "partial", "abstained", "asks", "admits_failure"]
 
 
-@dataclass(frozen=True, slots=True)
-class StructuredFinal:
+class StructuredFinal(Struct, frozen=True):
     """The content of a structured final: a status, a text to be read, or both."""
 
     status: ClaimStatus | None
@@ -71,22 +70,22 @@ _STATUS_KEYS = (
 )  # fmt: skip
 _ANSWER_KEYS = ("answer", "final_answer", "finalanswer", "final_output", "final_response", "value")
 _STEP_KEYS = ("commands", "tool_calls", "actions", "next_action")
-_GIVEN_UP = compile_lazily(r"(?:give|gave|giving)n?[_ -]up\w*|abandon\w*|abort(?:ed|ing)?(?:_\w+)?")
+_GIVEN_UP = re.compile(r"(?:give|gave|giving)n?[_ -]up\w*|abandon\w*|abort(?:ed|ing)?(?:_\w+)?")
 """Values that say the same under any name."""
 _INVERTED = ("exit_code", "returncode")
 _CALL_NAME_KEYS = ("name", "tool", "function", "tool_name", "action", "function_name")
 _ARGUMENT_KEYS = ("args", "arguments", "parameters", "input", "kwargs", "action_input", "params")
 _CALL_KEYS = frozenset(("arguments", "tool", "function", "tool_call", "tool_calls", "action"))
-_SENTENCE = compile_lazily(r"(?:\S+\s+){3}\S|[\u3040-\u30ff\u4e00-\u9fff]{4}")
+_SENTENCE = re.compile(r"(?:\S+\s+){3}\S|[\u3040-\u30ff\u4e00-\u9fff]{4}")
 """Matches sentences, which distinguish messages from data."""
 MIN_MEMBERS = 2
 """Minimum number of members without which a text is no structure."""
-_YAML_LINE = compile_lazily(r"([a-z][\w.-]{0,40}):[ \t]+(\S[^\n]{0,200})")
-_LOGFMT_WORD = compile_lazily(r"([a-z][\w.-]{0,40})=(\S+)")
+_YAML_LINE = re.compile(r"([a-z][\w.-]{0,40}):[ \t]+(\S[^\n]{0,200})")
+_LOGFMT_WORD = re.compile(r"([a-z][\w.-]{0,40})=(\S+)")
 _DEPTH = 20
 """Levels of JSON that are read."""
 _NAME = r"[\w.:/-]*?"
-_SUBMITS = compile_lazily(
+_SUBMITS = re.compile(
     rf"(?i)^{_NAME}(?:^|[_.:/-]|\b)(?:submit|finish|finished|final|final_answer|final_result|"
     r"attempt_completion|complete|complete_task|task_complete|task_completed|task_done|"
     r"mark_done|mark_complete|done|end_task|give_answer|"
@@ -94,52 +93,50 @@ _SUBMITS = compile_lazily(
     r"answer|respond|submit_\w+|finish_\w+|"
     r"report_result|report_status|return_answer|send_final_\w+)$"
 )
-_COMPLETES = compile_lazily(r"(?i)submit|finish|complet|done|accomplish|achiev|reached")
-_HANDS_OVER = compile_lazily(
+_COMPLETES = re.compile(r"(?i)submit|finish|complet|done|accomplish|achiev|reached")
+_HANDS_OVER = re.compile(
     r"(?i)(transfer_?(to|call)|transfer_\w*(human|agent)|hand_?(off|over)|escalat|"
     r"(contact|call|notify|page|request|connect|route)_?\w*(human|support|operator|supervisor)|"
     r"human_(agent|handoff|review|takeover)|open_(support_)?ticket)"
 )
-_ASKS = compile_lazily(
+_ASKS = re.compile(
     r"(?i)(^|[_.:/-])(ask(_\w*)?(user|human|question|clarification|confirmation|customer)\w*|"
     r"ask|request_(user_)?(input|clarification|confirmation|approval)|get_(user_)?(input|"
     r"confirmation)|clarify|prompt_user|question|await_(user|approval|confirmation))$"
 )
-_GIVES_UP = compile_lazily(
+_GIVES_UP = re.compile(
     r"(?i)(^|[_.:/-])(give_up|fail(_task|_with\w*)?|abort(_task)?|report_(failure|error|problem)|"
     r"cannot_complete|mark_(failed|infeasible|impossible))$"
 )
-_REFUSES = compile_lazily(r"(?i)(^|[_.:/-])(refuse|decline|abstain|reject)(_\w+)?$")
-_CALL = compile_lazily(r"(?s)^\s*([A-Za-z_][\w.:/-]{0,80})\s*[(\[{](.*?)[)\]}]?\s*$")
-_SUBMITS_BY_COMMAND = compile_lazily(
+_REFUSES = re.compile(r"(?i)(^|[_.:/-])(refuse|decline|abstain|reject)(_\w+)?$")
+_CALL = re.compile(r"(?s)^\s*([A-Za-z_][\w.:/-]{0,80})\s*[(\[{](.*?)[)\]}]?\s*$")
+_SUBMITS_BY_COMMAND = re.compile(
     r"(?im)^[^\w\n]*+(?:echo\s+\W?)?(?:submit|COMPLETE_TASK\w*|FINAL_OUTPUT|TASK_COMPLETED?)\b(?!\s*[(\[{:])"
 )
-_BLOCK = compile_lazily(r"```[\w+-]*\n(.*?)(?:```|\Z)", re.DOTALL)
-_ACTION = compile_lazily(
+_BLOCK = re.compile(r"```[\w+-]*\n(.*?)(?:```|\Z)", re.DOTALL)
+_ACTION = re.compile(
     r"(?im)^\s*(?:action\s*\d*\s*:\s*(?!finish|submit|answer|none|final)\w|(?:GET|POST|PUT|PATCH|DELETE)"
     r"\s+\S*/|<(?:tool_call|function|invoke|execute)\w*[ =>]|functions?\.\w+\()"
 )
-_LOOSE = compile_lazily(r'[\[{:,]\s*"((?:[^"\\]|\\.)*+)"(?=\s*[,}\]])')
-_LOOSE_STATUS = compile_lazily(
-    rf'^[\s{{]*"({"|".join(_STATUS_KEYS)})"\s*:\s*"?([\w -]+)', re.MULTILINE
-)
-_LOOSE_STEPS = compile_lazily(rf'"(?:{"|".join(_STEP_KEYS)})"\s*:\s*(?:\[\s*[^\]\s]|"\w)')
-_STEP_KIND = compile_lazily(r"(?i)(?:\w+_)?thought")
+_LOOSE = re.compile(r'[\[{:,]\s*"((?:[^"\\]|\\.)*+)"(?=\s*[,}\]])')
+_LOOSE_STATUS = re.compile(rf'^[\s{{]*"({"|".join(_STATUS_KEYS)})"\s*:\s*"?([\w -]+)', re.MULTILINE)
+_LOOSE_STEPS = re.compile(rf'"(?:{"|".join(_STEP_KEYS)})"\s*:\s*(?:\[\s*[^\]\s]|"\w)')
+_STEP_KIND = re.compile(r"(?i)(?:\w+_)?thought")
 _KIND_KEYS = ("kind", "type")
-_CAMEL_CASE = compile_lazily(r"(?<=[a-z0-9])(?=[A-Z])")
-_LABELLED_CALL = compile_lazily(r"(?:\A|\n)[^\w\n]*(?i:action)[ \d]*:\s*(\{[^\n]*\})\s*\Z")
-_FENCED = compile_lazily(r"```(?:json)?\s*(\{.*?\})\s*```", re.DOTALL)
-_MARKED = compile_lazily(
+_CAMEL_CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_LABELLED_CALL = re.compile(r"(?:\A|\n)[^\w\n]*(?i:action)[ \d]*:\s*(\{[^\n]*\})\s*\Z")
+_FENCED = re.compile(r"```(?:json)?\s*(\{.*?\})\s*```", re.DOTALL)
+_MARKED = re.compile(
     r"(?im)^(?:[^\w\n]|_)*+(?:action\s*:\s*)?(?:the |my )?"
     r"(?:final[ _](?:answer|result|output|response)|answer|antwort|"
     r"réponse(?: finale)?|respuesta(?: final)?|resposta(?: final)?|risposta(?: finale)?|"
     r"endergebnis|答案|最终答案|最終回答|回答|答え)(?:[^\w\n]|_)*?(?::|：|;|=|\bis\b)[ \t*_`]*(.*)$"
 )
-_TAGGED = compile_lazily(
+_TAGGED = re.compile(
     r"(?is)(?:<(final_?answer|answer|result|solution)>(.*?)</\1>|\[answer\](.*?)(?:\[/answer\]|\Z)|"
     r"\\boxed\{(.*)\})"
 )
-_FINISHES = compile_lazily(
+_FINISHES = re.compile(
     r"(?ims)^[^\S\n]*(?:\w+[ \d]*:\s*)?(?:finish|submit|final_answer|answer|complete|stop)\s*"
     r"[(\[]\s*(.*?)\s*[)\]]*\s*\Z"
 )
@@ -193,7 +190,7 @@ def has_final_action(text: str) -> bool:
     return bool(_ACTION.search(last)) or text.endswith("```") and bool(_BLOCK.search(text))
 
 
-_TAGGED_ACTION = compile_lazily(
+_TAGGED_ACTION = re.compile(
     r"(?is)<(execute|code|python|bash|sh|shell|run|command|action|tool|tool_call|tool_use|"
     r"function_call|function|invoke)\b[^<>]*>(?:(?!<\1\b).)*?(?:</\1>)?\s*\Z"
 )

@@ -10,18 +10,18 @@ from functools import cache
 from importlib.resources import files
 from math import exp
 
+from msgspec import Struct
+
 from faults.judging.claims.end_features import extract_end_features
 from faults.judging.claims.final_turns import FinalTurns
 from faults.judging.claims.types import CLAIMS, Claim
-from traces.lazy_dataclass import dataclass
 
 WEIGHTS_FILE = "trained_weights.json"
 TRAINED_CLAIMS: tuple[Claim, ...] = CLAIMS[:-1]
 """The claims that are told apart."""
 
 
-@dataclass(frozen=True, slots=True)
-class TrainedWeights:
+class TrainedWeights(Struct, frozen=True):
     """The parameters: one number a claim, in the order of TRAINED_CLAIMS."""
 
     bias: tuple[float, ...]

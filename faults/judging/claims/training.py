@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from faults.judging.claims.agreed_claim import agree_on_claim
@@ -25,7 +26,6 @@ from faults.judging.claims.end_features import extract_end_features
 from faults.judging.claims.final_claim import read_claim
 from faults.judging.claims.trained_reader import TRAINED_CLAIMS, WEIGHTS_FILE, TrainedWeights
 from faults.judging.claims.types import Claim
-from traces.lazy_dataclass import dataclass
 
 type Matrix = NDArray[np.float64]
 
@@ -42,8 +42,7 @@ MAX_ITERATIONS = 150
 TOLERANCE = 1e-3
 
 
-@dataclass(frozen=True, slots=True)
-class TrainingRow:
+class TrainingRow(Struct, frozen=True):
     """A labelled final with its source and its features."""
 
     source: str

@@ -2,7 +2,8 @@
 
 from typing import Literal
 
-from traces.lazy_dataclass import dataclass
+from msgspec import Struct
+
 from traces.model import Claim as Claim
 
 type ReadingBasis = Literal["last", "previous", "tool", "structure", "end"]
@@ -14,8 +15,7 @@ MAX_EVIDENCE_CHARS = 300
 """Maximum characters of evidence."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimReading:
+class ClaimReading(Struct, frozen=True):
     """A claim, the part of the run it was read from, the evidence, and the rule."""
 
     claim: Claim
@@ -36,8 +36,7 @@ class ClaimReading:
         return "delivered" in possible
 
 
-@dataclass(frozen=True, slots=True)
-class MessageReading:
+class MessageReading(Struct, frozen=True):
     """The claim of one message, the evidence, and the rule."""
 
     claim: Claim

@@ -10,8 +10,9 @@ the agent then did with the true value that such an act showed it counts as well
 from collections.abc import Iterable, Mapping
 from math import prod
 
+from msgspec import Struct
+
 from faults.judging.taint.taint import TaintResult
-from traces.lazy_dataclass import dataclass
 from traces.model import NoticeSignal
 
 NOTICED_FROM = 0.9
@@ -33,8 +34,7 @@ _HABITS = tuple((point**3, 3 * point**2) for point in _GRID)
 _ACTS = ("N1", "N2", "N3", "N4")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoticeVerdict:
+class NoticeVerdict(Struct, frozen=True, kw_only=True):
     """Whether the agent noticed, None if that is not known, with the probability and why."""
 
     noticed: bool | None

@@ -33,7 +33,8 @@ from the twins, the first is not. Another source (N3) is counted once.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from copy import replace
+from dataclasses import dataclass
 from functools import cache, cached_property
 
 from faults.judging.claims.claim_verdict import ClaimVerdict

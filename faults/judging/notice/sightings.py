@@ -8,6 +8,8 @@ agent's normal behaviour.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
+from msgspec import Struct
+
 from faults.judging.claims.claim_verdict import ClaimVerdict
 from faults.judging.claims.clause_kinds import detect_languages
 from faults.judging.claims.sentences import split_clauses
@@ -24,15 +26,13 @@ from faults.judging.trouble_words import (
 from faults.judging.value_tokens import extract_tokens, find_json_leaves, mask_values
 from faults.targeting.read_or_write import classify_tool_side
 from traces.conversation.derived_steps import ToolUse
-from traces.lazy_dataclass import dataclass
 
 type SignalCode = Literal["N1", "N2", "N3", "N4", "N5", "N6", "N7", "N8", "N9"]
 type EquivalentTools = Mapping[str, tuple[str, ...]]
 """Tools that return the same information as a tool, as declared by the user."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoticeSighting:
+class NoticeSighting(Struct, frozen=True, kw_only=True):
     """One sign in one run."""
 
     code: SignalCode

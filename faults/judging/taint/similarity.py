@@ -5,6 +5,7 @@ it is not a rounding of the true value; a derived value only if the clean twin's
 function of the true value: without that, chance would find a function for every second number.
 """
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
@@ -12,7 +13,6 @@ from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 from faults.judging.identifiers import count_token_digits
 from faults.judging.number_forms import normalize_numbers
 from faults.judging.value_tokens import JsonLeaf, to_number_token
-from traces.lazy_pattern import compile_lazily
 
 type NumberChange = tuple[Decimal, Decimal]
 """A number before and after the injection."""
@@ -21,7 +21,7 @@ UNIT_FACTORS = tuple(
     map(Decimal, ("10", "100", "1000", "12", "24", "60", "3600", "1.609344", "0.453592"))
 )
 """Unit conversion factors; their inverses count too."""
-_NUMBER = compile_lazily(r"(?<![\w.])-?\d+(?:,\d{3})*(?:\.\d+)?(?![\w])")
+_NUMBER = re.compile(r"(?<![\w.])-?\d+(?:,\d{3})*(?:\.\d+)?(?![\w])")
 MAX_RELATIVE_SLACK = Decimal("0.001")
 MAX_NUMBER_CHARS = 24
 """Maximum characters of a number used in arithmetic."""

@@ -10,8 +10,10 @@ of the run counts, and only if all clean twins took the same course.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass
 from functools import cached_property
+
+from msgspec import Struct, field
 
 from faults.judging.identifiers import is_specific_token
 from faults.judging.injected_change import InjectedChange
@@ -20,15 +22,13 @@ from faults.judging.taint.sinks import FINAL, CallKey, SinkSlot, TaintSink, make
 from faults.judging.taint.source import TaintSource, make_taint_source
 from faults.judging.trouble_words import find_trouble_word, remove_quoted_values, split_sentences
 from faults.judging.value_tokens import extract_field_pairs, extract_tokens
-from traces.lazy_dataclass import dataclass
 from traces.model import ValueSimilarity
 
 DEAD = "dead_in_twins"
 LEVELS: tuple[ValueSimilarity, ...] = ("exact", "format", "rounded", "derived")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaintUse:
+class TaintUse(Struct, frozen=True, kw_only=True):
     """One place where a wrong value was used."""
 
     step: int
@@ -44,8 +44,7 @@ class TaintUse:
         return f"{where.get(self.slot[0], self.slot[0])}: {self.quote} ({self.level})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaintResult:
+class TaintResult(Struct, frozen=True, kw_only=True):
     """The taint analysis of one injection; None is unknown."""
 
     uses: tuple[TaintUse, ...] = ()

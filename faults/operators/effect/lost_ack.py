@@ -1,7 +1,7 @@
 """X2 lost_ack: a write is executed and its response is lost."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from copy import replace
 from random import Random
 from typing import Literal
 

@@ -1,7 +1,7 @@
 """X1 silent_noop: a write is acknowledged and never executed."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from copy import replace
 from random import Random
 
 from faults.operator import FaultVisibility, operator

@@ -1,6 +1,7 @@
 """S4 garble: damaged text."""
 
 import json
+import re
 from random import Random
 from typing import Annotated, Literal
 
@@ -12,10 +13,9 @@ from faults.response_body import (
     replace_response_body,
     replace_response_text,
 )
-from traces.lazy_pattern import compile_lazily
 from traces.model import Exchange
 
-_MARK = compile_lazily(r'[{}\[\]":,]')
+_MARK = re.compile(r'[{}\[\]":,]')
 
 
 @operator("S4")

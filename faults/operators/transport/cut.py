@@ -1,7 +1,7 @@
 """T3 cut: the response ends before its last byte."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from copy import replace
 from random import Random
 from typing import Annotated, Literal
 

@@ -1,7 +1,7 @@
 """T2 hang: no response arrives before the client or the cap times out."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from copy import replace
 from random import Random
 from typing import Annotated
 

@@ -10,12 +10,11 @@ from faults.document import DocumentNode, parse_document
 from faults.operator import JsonPath, NumberRange, operator
 from faults.operators.value.select_value import choose_one, rewrite_value
 from faults.response_body import NoInjectionSite, decode_response_text, replace_response_text
-from traces.lazy_pattern import compile_lazily
 from traces.model import Exchange
 
 _MONTHS = "January February March April May June July August September October November December"
-_NAMED = compile_lazily("|".join(name[:3] + r"\w*" for name in _MONTHS.split()))
-_TIME = compile_lazily(r"(?i)(?:_at|_ts|time|timestamp|date)\Z|At\Z")
+_NAMED = re.compile("|".join(name[:3] + r"\w*" for name in _MONTHS.split()))
+_TIME = re.compile(r"(?i)(?:_at|_ts|time|timestamp|date)\Z|At\Z")
 
 
 @operator("V9", fresh=True)

@@ -1,5 +1,6 @@
 """V10 enum_swap: another valid member of an enum."""
 
+import re
 from collections import defaultdict
 from random import Random
 from typing import Annotated
@@ -9,11 +10,10 @@ from faults.operator import JsonPath, operator
 from faults.operators.value.select_value import is_id, rewrite_value
 from faults.response_body import NoInjectionSite, decode_response_text, replace_response_text
 from faults.targeting.observations import NO_OBSERVATIONS, CleanObservations
-from traces.lazy_pattern import compile_lazily
 from traces.model import Exchange
 
-_MEMBER = compile_lazily(r"[A-Za-z][A-Za-z_\-]{1,23}")
-_FREE = compile_lazily(r"(?i)name|title|description|text|message|email|address|city|note|comment")
+_MEMBER = re.compile(r"[A-Za-z][A-Za-z_\-]{1,23}")
+_FREE = re.compile(r"(?i)name|title|description|text|message|email|address|city|note|comment")
 
 
 @operator("V10")

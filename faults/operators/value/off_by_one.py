@@ -1,5 +1,6 @@
 """V6 off_by_one: a value of the neighbouring row, or a count that is off by one."""
 
+import re
 from random import Random
 from typing import Annotated, Literal
 
@@ -14,10 +15,9 @@ from faults.document import (
 from faults.operator import JsonPath, operator
 from faults.operators.value.select_value import choose_one, is_id, rewrite_value
 from faults.response_body import NoInjectionSite, decode_response_text, replace_response_text
-from traces.lazy_pattern import compile_lazily
 from traces.model import Exchange
 
-_INDEX = compile_lazily(
+_INDEX = re.compile(
     r"(?i)(?:^|_)(?:index|idx|page|offset|position|pos|rank|line|row|step|start|end|count|quantity"
     r"|number|n|version|stock|days)(?:$|_)"
 )

@@ -1,15 +1,13 @@
 """Select and rewrite the values that a value operator changes."""
 
+import re
 from collections.abc import Collection, Iterable
 from random import Random
 
 from faults.document import DocumentNode, TextDocument, apply_document_edits, make_value_edit
 from faults.response_body import NoInjectionSite
-from traces.lazy_pattern import compile_lazily
 
-_ID = compile_lazily(
-    r"(?i:\A(?:id|uuid|guid|sku|key|version)\Z|_(?:id|uuid|key)\Z)|(?<=[a-z])I[dD]\Z"
-)
+_ID = re.compile(r"(?i:\A(?:id|uuid|guid|sku|key|version)\Z|_(?:id|uuid|key)\Z)|(?<=[a-z])I[dD]\Z")
 
 
 def is_id(node: DocumentNode) -> bool:

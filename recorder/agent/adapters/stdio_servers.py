@@ -4,12 +4,12 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from msgspec import Struct
+
 from recorder.mcp import tee
-from traces.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdapterContext:
+class AdapterContext(Struct, frozen=True, kw_only=True):
     """The inputs of an adapter: the agent's environment and folders, and the run's socket."""
 
     env: Mapping[str, str]
@@ -29,8 +29,7 @@ class AdapterContext:
         return [*words, "--", *command]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdaptedCommand:
+class AdaptedCommand(Struct, frozen=True, kw_only=True):
     """The agent's command with its servers behind tees, and warnings."""
 
     command: tuple[str, ...]

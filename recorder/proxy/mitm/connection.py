@@ -22,6 +22,7 @@ from mitmproxy.proxy import commands, events, layer, mode_specs, server
 from mitmproxy.proxy.layers import modes, tcp, tls
 from mitmproxy.proxy.layers.http import HttpStream, _hooks
 from mitmproxy.tls import TlsData
+from msgspec import Struct
 
 from recorder.proxy.corporate_proxy import (
     ProxyRefusedError,
@@ -41,7 +42,6 @@ from recorder.proxy.mitm.layers import OPTIONS, LayerStack, UnreachedHook, choos
 from recorder.proxy.mitm.tls import ProxyTls
 from recorder.proxy.route import LOOPBACK_NAMES, Origin, UpstreamRoute, split_origin
 from recorder.proxy.tls import ClientHello
-from traces.lazy_dataclass import dataclass
 from traces.model import find_header
 
 PROXY_MODE = mode_specs.ProxyMode.parse("regular")
@@ -49,8 +49,7 @@ PROXY_MODE = mode_specs.ProxyMode.parse("regular")
 MAX_CONNECTIONS = 1000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProxyContext:
+class ProxyContext(Struct, frozen=True, kw_only=True):
     """The settings and state that all connections of one proxy share."""
 
     tls: ProxyTls

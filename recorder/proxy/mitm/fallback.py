@@ -8,14 +8,16 @@ connection, which keeps its TCP connection and, if TLS has begun, its TLS.
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from recorder.proxy.connection import AgentConnection
 from recorder.proxy.response_writer import AgentGoneError
 from recorder.proxy.route import Origin, UpstreamRoute
-from traces.lazy_dataclass import dataclass
 from traces.taps import TapChain
 
 if TYPE_CHECKING:
@@ -108,8 +110,7 @@ class MitmFallback:
         return MitmSession(protocol, connection, task)
 
 
-@dataclass(frozen=True, slots=True)
-class MitmSession:
+class MitmSession(Struct, frozen=True):
     """A connection that mitmproxy serves, until the task is done."""
 
     protocol: asyncio.StreamReaderProtocol

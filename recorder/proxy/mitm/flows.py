@@ -8,14 +8,14 @@ decoded: bodies are the bytes on the wire without HTTP/1.1 chunk or HTTP/2 frame
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import field, replace
+from copy import replace
+from dataclasses import dataclass, field
 
 from mitmproxy import http
 from mitmproxy.net.http.url import hostport
 
 from recorder.proxy.mitm.websocket import WebSocketExchanges
 from traces.bodies.websocket import is_websocket_upgrade
-from traces.lazy_dataclass import dataclass
 from traces.model import Chunk, Exchange, Headers, Request, Response
 from traces.tape.field_types import to_parsable_url
 from traces.taps import TapChain

@@ -40,7 +40,6 @@ from mitmproxy.proxy.layers.http._hooks import HttpResponseHook
 from OpenSSL import SSL
 
 from recorder.proxy.mitm.tls import ALPN_PROTOCOLS
-from traces.lazy_pattern import compile_lazily
 
 # The options that the layers read; reading another raises AttributeError, which stops the run.
 OPTIONS = cast(
@@ -61,9 +60,9 @@ OPTIONS = cast(
     ),
 )
 _LAST_CHUNK = b"0\r\n\r\n"
-_INTERIM_HEAD = compile_lazily(rb"HTTP/1\.\d 1(?!01)\d\d[ \r]")
+_INTERIM_HEAD = re.compile(rb"HTTP/1\.\d 1(?!01)\d\d[ \r]")
 """A head before the final one: 100 or 103 (RFC 9110 15.2), but not the 101 of an upgrade."""
-_TLS_ALERT = compile_lazily(r"TLS Error: .*'([^']*)'\)\]")
+_TLS_ALERT = re.compile(r"TLS Error: .*'([^']*)'\)\]")
 """mitmproxy's report of an error of an open TLS connection; the last name is OpenSSL's reason."""
 JOINED_BYTES = 1 << 16
 """Maximum bytes of joined pieces; beyond this, copying costs more than another write."""

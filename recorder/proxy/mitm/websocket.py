@@ -8,13 +8,15 @@ do that).
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import field, replace
+from copy import replace
+from dataclasses import dataclass
 from itertools import count
 
 from mitmproxy import http
 from mitmproxy.connection import Connection
 from mitmproxy.proxy import commands, context, events, layer
 from mitmproxy.proxy.layers import websocket
+from msgspec import Struct, field
 from wsproto import ConnectionType
 from wsproto import events as ws
 from wsproto.connection import Connection as Protocol
@@ -32,7 +34,6 @@ from traces.bodies.websocket import (
     read_websocket_close,
 )
 from traces.dialects import find_dialect, is_end_of_turn
-from traces.lazy_dataclass import dataclass
 from traces.model import Chunk, Exchange, Headers, Request, Response
 from traces.taps import TapChain
 
@@ -58,8 +59,7 @@ def parse_websocket_extensions(response: http.Response) -> list[Extension] | Non
     return extensions
 
 
-@dataclass(slots=True)
-class _OpenWebSocketTurn:
+class _OpenWebSocketTurn(Struct):
     """A turn in progress (or the upgrade), with the server's messages for it so far."""
 
     exchange: Exchange

@@ -20,18 +20,18 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
+from msgspec import Struct
+
 from scenarios.pipeline.compiler import clang_artifacts, emulator_pool, toolchain
 from scenarios.pipeline.compiler.hello import EXIT
 from scenarios.pipeline.compiler.program_cases import CASES, load_program_cases
 from scenarios.pipeline.compiler.types import STAGES, ArtifactSlot, ProgramCase
-from traces.lazy_dataclass import dataclass
 
 FROZEN = Path(__file__).parent / "frozen"
 _MADE_BY = "# clang "
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InstructionCounts:
+class InstructionCounts(Struct, frozen=True, kw_only=True):
     """Instructions that one program executes, including the runtime's."""
 
     plain: int
@@ -40,8 +40,7 @@ class InstructionCounts:
     """As T4's golden IR, clang's -O2: N_ref."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GoldenArtifacts:
+class GoldenArtifacts(Struct, frozen=True, kw_only=True):
     """Artifacts by archive name (`T3/gcd`), counts by program name."""
 
     artifacts: Mapping[str, bytes]

@@ -10,6 +10,8 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
+from msgspec import Struct
+
 from sandbox.limited_process import WALLS
 from scenarios.pipeline.compiler import golden
 from scenarios.pipeline.compiler.hello import HELLO
@@ -25,7 +27,6 @@ from scenarios.pipeline.compiler.types import (
     ProgramCase,
     StageGrade,
 )
-from traces.lazy_dataclass import dataclass
 
 PREVIOUS_STAGE: Mapping[str, str] = dict(zip(STAGES[2:], STAGES[1:], strict=False))
 """The stage whose artifacts are a stage's input; T1 gets the source."""
@@ -69,16 +70,14 @@ type _SubmissionState = StageSubmission | StageOutput | OSError
 """The workspace's copy, or the agent's fault, or the grader's error, that prevents one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _GradedCase:
+class _GradedCase(Struct, frozen=True, kw_only=True):
     """The grade of one case and the program's output for it."""
 
     grade: CaseGrade
     made: StageOutput = StageOutput()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _StageInput:
+class _StageInput(Struct, frozen=True, kw_only=True):
     """The input of a stage for one case."""
 
     artifact: bytes | None
@@ -87,8 +86,7 @@ class _StageInput:
     """Instructions that it executes, if it is IR that runs correctly."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _StageGrading:
+class _StageGrading(Struct, frozen=True, kw_only=True):
     stage: str
     given: ArtifactSlot
     right: ArtifactSlot

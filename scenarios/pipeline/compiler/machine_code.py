@@ -18,8 +18,9 @@ from functools import cache
 from pathlib import Path
 from typing import BinaryIO
 
+from msgspec import Struct
+
 from scenarios.pipeline.compiler.graded_cell import FOLDERS, list_cell_paths
-from traces.lazy_dataclass import dataclass
 
 MOST_CODE = 8 << 20
 """Bytes of machine code that one file may have."""
@@ -38,8 +39,7 @@ _COMPILED = (
 _BYTECODE = (".pyc", ".pyo")
 
 
-@dataclass(frozen=True, slots=True)
-class _CodeSegment:
+class _CodeSegment(Struct, frozen=True):
     """Where code lies in an ELF file."""
 
     offset: int

@@ -15,15 +15,16 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import field, replace
+from copy import replace
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from sandbox.limited_process import FolderAccess, LimitedResult, ProcessLimits, run_limited
 from scenarios.pipeline.compiler import graded_cell, machine_code, toolchain
 from scenarios.pipeline.compiler.read_files import ReadWatch, digest_files, list_names
 from scenarios.pipeline.compiler.scoring.artifact_score import shorten_explanation
 from scenarios.pipeline.compiler.types import FileText
-from traces.lazy_dataclass import dataclass
 
 REPOSITORY = Path(__file__).parents[3]
 HIDDEN = tuple(REPOSITORY / name for name in ("scenarios", "tests", ".git", ".stumble"))
@@ -60,8 +61,7 @@ sleep used that up, it would count as the grader's failure and not as theirs.
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StageOutput:
+class StageOutput(Struct, frozen=True, kw_only=True):
     """The artifact that an agent's program made of one input, or why there is none."""
 
     artifact: bytes | None = None
@@ -73,8 +73,7 @@ class StageOutput:
     """Isolation measures in force while it ran."""
 
 
-@dataclass(frozen=True, slots=True)
-class StageSubmission:
+class StageSubmission(Struct, frozen=True):
     """The copy of a workspace with one stage to build and run."""
 
     copy: Path

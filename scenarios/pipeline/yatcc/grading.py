@@ -21,8 +21,10 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from copy import replace
 from pathlib import Path
+
+from msgspec import Struct
 
 from sandbox.limited_process import FolderAccess, LimitedResult, ProcessLimits, run_limited
 from scenarios.pipeline.compiler.scoring.artifact_score import shorten_explanation
@@ -37,7 +39,6 @@ from scenarios.pipeline.yatcc.checkout import (
     rewrite_cmake_settings,
     select_build_env,
 )
-from traces.lazy_dataclass import dataclass
 
 LIMITS = ProcessLimits(
     cpu=7200,
@@ -170,8 +171,7 @@ def _is_program(path: Path) -> bool:
     return path.is_file() and not path.is_symlink() and bool(path.stat().st_mode & 0o100)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _ControlScore:
+class _ControlScore(Struct, frozen=True, kw_only=True):
     """The scoring of the checkout's own program."""
 
     cases: tuple[str, ...]
@@ -180,8 +180,7 @@ class _ControlScore:
     """The hash of each answer after it: T5's scoring writes some of them again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _YatccTree:
+class _YatccTree(Struct, frozen=True, kw_only=True):
     """A copy of the checkout, to build in."""
 
     checkout: YatccCheckout

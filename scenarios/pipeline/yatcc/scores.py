@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import orjson
+from msgspec import Struct
 
 from scenarios.pipeline.compiler.types import CaseGrade
-from traces.lazy_dataclass import dataclass
 
 NAMES: Mapping[str, tuple[str, ...]] = {
     "T4": ("score-classic.json", "score.json"),
@@ -24,8 +24,7 @@ TOTAL = "\u603b\u5206"
 """The name of the total in `leaderboard`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class YatccScores:
+class YatccScores(Struct, frozen=True, kw_only=True):
     """The scores of a score file, of 100."""
 
     total: float

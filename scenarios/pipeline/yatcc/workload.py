@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from msgspec import Struct
+
 from sandbox.types import SandboxMount
 from scenarios.pipeline.compiler.types import ArtifactSlot, StageGrade
 from scenarios.pipeline.yatcc.checkout import (
@@ -11,7 +13,6 @@ from scenarios.pipeline.yatcc.checkout import (
     list_score_targets,
 )
 from scenarios.pipeline.yatcc.grading import grade_yatcc_stage
-from traces.lazy_dataclass import dataclass
 
 YATCC_PREFIX = "yatcc:"
 GOALS = {
@@ -30,8 +31,7 @@ score with the target {score}. You are done when every test of that target passe
 """
 
 
-@dataclass(frozen=True, slots=True)
-class YatccWorkload:
+class YatccWorkload(Struct, frozen=True):
     """The six tasks of a checkout, which contains their inputs; so slots are empty."""
 
     checkout: YatccCheckout

@@ -19,9 +19,10 @@ from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 from typing import Any, TextIO
 
+from msgspec import Struct
+
 from scenarios.practice.tasks.registry import ORDER_TASKS
 from scenarios.practice.tools.registry import SHOP_TOOLS
-from traces.lazy_dataclass import dataclass
 
 type NoteJson = Any
 
@@ -29,8 +30,7 @@ AGENT_MODEL = "practice/retries"
 MAX_STEPS = 60
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExchangeNote:
+class ExchangeNote(Struct, frozen=True, kw_only=True):
     """One exchange as the agent saw it; status 0 if no answer arrived."""
 
     url: str

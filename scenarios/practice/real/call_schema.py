@@ -6,8 +6,9 @@ the optional ones, if the tool has any and the model wants them. `["say", "..."]
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from msgspec import Struct
+
 from scenarios.practice.tools.json_schema import Json, JsonRow, JsonSchema
-from traces.lazy_dataclass import dataclass
 
 SAY = "say"
 """The first item of an answer that calls no tool; a tool of this name cannot be called."""
@@ -15,8 +16,7 @@ MAX_TEXT = 48
 """Most characters of a text without a limit of its own: a small model fills what it is given."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OfferedTool:
+class OfferedTool(Struct, frozen=True, kw_only=True):
     """A tool as the model sees it."""
 
     name: str

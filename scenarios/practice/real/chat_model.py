@@ -13,7 +13,11 @@ import hashlib
 import json
 from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, field, replace
+from copy import replace
+from dataclasses import dataclass, field
+
+from msgspec import Struct
+from msgspec.structs import astuple
 
 from scenarios.practice.conversation import find_message_calls, to_call_key
 from scenarios.practice.real.call_schema import (
@@ -25,7 +29,6 @@ from scenarios.practice.real.engine import Completion, CompletionEngine, PromptT
 from scenarios.practice.real.prompt import write_prompt_turns
 from scenarios.practice.real.reply import Reply, read_reply
 from scenarios.practice.tools.json_schema import Json, JsonRow, JsonSchema
-from traces.lazy_dataclass import dataclass
 
 MAX_TOKENS = 96
 """Most tokens of an answer, whatever the request says: a model may never end by itself."""
@@ -33,8 +36,7 @@ KEPT_ANSWERS = 4096
 """Answers and counts of conversations that are kept; the oldest are forgotten first."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RealModelName:
+class RealModelName(Struct, frozen=True, kw_only=True):
     """A served name with its options, as `smollm2` or `smollm2:t=0.5,arm=retries`."""
 
     name: str

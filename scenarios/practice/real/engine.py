@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from msgspec import Struct
+
 from scenarios.practice.tools.json_schema import Json, JsonSchema
 from traces.dialects.types import TokenUsage
-from traces.lazy_dataclass import dataclass
 
 type PromptTurn = Mapping[str, str]
 """Role and content of a message as the model's own template takes it."""
@@ -28,8 +29,7 @@ class InvalidModelRequest(Exception):
     """The engine cannot take the request: a tool's schema is broken, say."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EngineSettings:
+class EngineSettings(Struct, frozen=True, kw_only=True):
     """Limits of an engine."""
 
     context: int = 2048
@@ -38,8 +38,7 @@ class EngineSettings:
     """Threads; more than there are free processors makes it slower."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sampling:
+class Sampling(Struct, frozen=True, kw_only=True):
     """How tokens are drawn: with equal values equal tokens are."""
 
     seed: int
@@ -47,8 +46,7 @@ class Sampling:
     max_tokens: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Completion:
+class Completion(Struct, frozen=True, kw_only=True):
     """One answer of the engine; `whole` is False if it ended at the limit of tokens."""
 
     text: str

@@ -9,20 +9,20 @@ import json
 from collections.abc import Sequence
 from typing import Literal
 
+from msgspec import Struct
+
 from scenarios.practice.conversation import to_call_key
 from scenarios.practice.real.call_schema import SAY, OfferedTool
 from scenarios.practice.real.engine import Completion
 from scenarios.practice.tools.json_schema import Json
 from traces.dialects.types import ModelAnswer, ToolCall
-from traces.lazy_dataclass import dataclass
 
 type ReplyClass = Literal["call", "words", "ran_on", "no_call", "repeat"]
 REPEATS = 2
 """So many equal calls in a row make the next one a `repeat`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class Reply(Struct, frozen=True, kw_only=True):
     """An answer and its class."""
 
     answer: ModelAnswer

@@ -3,7 +3,7 @@ refund.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
+from copy import replace
 
 from scenarios.practice.order_book import MORNING_BOOK, RefundRecord
 from scenarios.practice.tasks import steps

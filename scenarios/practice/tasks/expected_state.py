@@ -5,7 +5,7 @@ would share their errors.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
+from copy import replace
 from datetime import datetime, timedelta
 from decimal import ROUND_HALF_EVEN, Decimal
 

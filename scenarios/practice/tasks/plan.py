@@ -3,13 +3,14 @@ it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from scenarios.practice.order_book import MORNING_BOOK, OrderBook
 from scenarios.practice.tools.json_schema import Json, JsonRow
-from traces.lazy_dataclass import dataclass
 
 
 class StepResults:
@@ -48,8 +49,7 @@ type ToolArguments = dict[str, Json]
 type RowPicker = Callable[[Sequence[JsonRow]], JsonRow]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanStep:
+class PlanStep(Struct, frozen=True, kw_only=True):
     """One call of the plan. Later steps find its result under `name`."""
 
     name: str

@@ -1,7 +1,7 @@
 """Price tasks: replace a pending order by the cheapest product of a category that is in stock."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from copy import replace
 
 from scenarios.practice.order_book import MORNING_BOOK, OrderRecord
 from scenarios.practice.tasks import steps

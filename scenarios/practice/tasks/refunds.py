@@ -1,7 +1,7 @@
 """Refund tasks: refund part of a damaged delivery in the currency of the customer's card."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+from copy import replace
 
 from scenarios.practice.order_book import MORNING_BOOK, RefundRecord
 from scenarios.practice.tasks import steps

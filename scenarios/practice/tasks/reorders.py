@@ -1,7 +1,7 @@
 """Reorder tasks: repeat a customer's latest delivery in time for an event, at today's price."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from copy import replace
 
 from scenarios.practice.order_book import MORNING_BOOK, OrderRecord
 from scenarios.practice.tasks import steps

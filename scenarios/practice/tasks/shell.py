@@ -11,14 +11,14 @@ without tags, after the command. OpenHands appends the exit code and more in bra
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from scenarios.practice.shell_tool_names import BASH
 from scenarios.practice.tasks.plan import PlanStep, StepResults
 from scenarios.practice.tools.json_schema import Json, JsonSchema, build_json_schema
 from scenarios.world import Verdict
-from traces.lazy_dataclass import dataclass
 
 SUBMIT_COMMAND = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 SHELL_RESULT_SCHEMA: JsonSchema = {
@@ -77,8 +77,7 @@ def find_shell_failure(arguments: Mapping[str, Json], whole: Mapping[str, Json])
     return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShellTask:
+class ShellTask(Struct, frozen=True, kw_only=True):
     """A task in a folder: like a PracticeTask, but its end state is files."""
 
     id: str

@@ -1,7 +1,9 @@
 """Short tasks of two to four steps, for small models: read a number, and write it elsewhere."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from copy import replace
+
+from msgspec import Struct
 
 from scenarios.practice.order_book import MORNING_BOOK
 from scenarios.practice.tasks.expected_state import (
@@ -10,13 +12,11 @@ from scenarios.practice.tasks.expected_state import (
     convert_to_currency,
 )
 from scenarios.practice.tasks.plan import InjectableCall, PlanStep, PracticeTask, StepResults
-from traces.lazy_dataclass import dataclass
 
 CURRENCIES = ("USD", "GBP", "CHF", "SEK", "PLN")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShortRead:
+class ShortRead(Struct, frozen=True, kw_only=True):
     """A tool that reads one number: its argument, the field of its result, and the noun."""
 
     tool: str

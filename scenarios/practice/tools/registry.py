@@ -4,6 +4,8 @@ import sqlite3
 from collections.abc import Callable, Mapping
 from typing import cast, get_type_hints
 
+from msgspec import Struct
+
 from scenarios.practice.tools import calculator, orders, short
 from scenarios.practice.tools.json_schema import (
     Json,
@@ -12,11 +14,9 @@ from scenarios.practice.tools.json_schema import (
     build_parameter_schema,
     find_schema_problem,
 )
-from traces.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShopTool:
+class ShopTool(Struct, frozen=True, kw_only=True):
     """A function of a connection and keyword arguments, with parameter and result schemas."""
 
     name: str

@@ -6,7 +6,7 @@ whose patch was empty has not passed; of one on which the evaluation failed noth
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from copy import replace
 
 import orjson
 

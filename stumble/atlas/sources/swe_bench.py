@@ -1,7 +1,7 @@
 """mini-swe-agent's trajectories with the reports of SWE-bench's evaluation beside them."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from copy import replace
 
 import orjson
 

@@ -11,11 +11,13 @@ import pickle
 import platform
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import replace
+from copy import replace
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
+
+from msgspec import Struct
 
 from stumble.campaigns.completed_runs import CampaignFolder
 from stumble.campaigns.local_workers import LocalWorkers
@@ -25,14 +27,12 @@ from stumble.errors import UsageError
 from stumble.packs.pack_cache import open_packed_files, packs_folder
 from stumble.runs.environment.workspaces import remove_afterwards
 from stumble.user_data.paths import prepare_ca_folder
-from traces.lazy_dataclass import dataclass
 from traces.store.trace_store import TraceStore
 
 WAIT_SECONDS = 1.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeJob:
+class NodeJob(Struct, frozen=True, kw_only=True):
     """What a worker on a node gets once."""
 
     campaign: bytes
@@ -43,8 +43,7 @@ class NodeJob:
     """Number of the worker, and so of its world."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShippedPack:
+class ShippedPack(Struct, frozen=True, kw_only=True):
     """The pack of a recording, in Ray's object store."""
 
     name: str
@@ -53,16 +52,14 @@ class ShippedPack:
     """A reference to its bytes, which a node fetches once."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeFacts:
+class NodeFacts(Struct, frozen=True, kw_only=True):
     """Where a worker is, and with what it works."""
 
     host: str
     versions: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeRun:
+class NodeRun(Struct, frozen=True, kw_only=True):
     """A task's report, with what else came of it."""
 
     report: TaskReport

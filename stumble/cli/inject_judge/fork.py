@@ -2,17 +2,17 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, field, replace
+from copy import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import Struct, field, to_builtins
 
 from stumble.cli import match_options, options
 from stumble.cli.trust import require_trust, trust_option
 from stumble.errors import UsageError, signal_to_exit_code
 from stumble.notices import print_warning
-from traces.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from replay.matching.rules import MatchRule
@@ -220,8 +220,7 @@ def fork(
     raise SystemExit(forks.run_all(designs))
 
 
-@dataclass(frozen=True, slots=True)
-class _AgentStarts:
+class _AgentStarts(Struct, frozen=True):
     """How the agent of each run starts: its output goes to a log, or to the terminal."""
 
     launch: "ColdLauncher"
@@ -236,8 +235,7 @@ class _AgentStarts:
         return replace(self.launch, output=log)
 
 
-@dataclass(slots=True, kw_only=True)
-class _Forks:
+class _Forks(Struct, kw_only=True):
     """Forks of one recording with each of several models, one after another."""
 
     launch: "ColdLauncher"
@@ -386,7 +384,7 @@ def _format_fork(
     lines = [*report.to_lines(), *(f"a copy is in {each}" for each in kept_copies)]
     if design.confirm:
         confirmation = confirm_fork(report.forked, design.twins)
-        data["confirmation"] = asdict(confirmation)
+        data["confirmation"] = to_builtins(confirmation)
         lines += confirmation_to_lines(confirmation)
     return data, lines
 

@@ -3,12 +3,13 @@
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from copy import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import to_builtins
 
 from stumble.cli import options
 from stumble.errors import ExitCode, HarnessError, UsageError
@@ -171,7 +172,7 @@ def _probe_to_dict(
         "distance": probing.measure_action_distance(by["clean"], by["faulted"]) if both else None,
         "p_value": probing.compute_permutation_p_value(by["clean"], by["faulted"], seed),
         "cost_usd": None if None in costs else sum(c for c in costs if c is not None),
-        "samples": [asdict(sample) for sample in samples],
+        "samples": [to_builtins(sample) for sample in samples],
     }
 
 

@@ -10,13 +10,13 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import Struct
 
 from scenarios.practice import PRACTICE_KEY
 from stumble.cli import match_options, options
 from stumble.cli.tape_path import TapePath
 from stumble.cli.trust import require_trust, trust_option
 from stumble.errors import ExitCode, UsageError, signal_to_exit_code
-from traces.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from scenarios.scenario import Scenario
@@ -184,8 +184,7 @@ def _choose_command(
     return ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _ScenarioPlan:
+class _ScenarioPlan(Struct, frozen=True, kw_only=True):
     """A scenario with the user's choices."""
 
     checked: "CheckedScenario"

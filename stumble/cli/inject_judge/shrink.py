@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import Struct
 
 from stumble.cli import match_options, options
 from stumble.cli.tape_path import TapePath, find_tape
 from stumble.cli.trust import require_trust, trust_option
 from stumble.errors import ExitCode, UsageError, signal_to_exit_code
-from traces.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from scenarios.world import World
@@ -174,8 +174,7 @@ class _DivergedEarly(Exception):
     """The agent diverged from the recording before the injection."""
 
 
-@dataclass(slots=True, kw_only=True)
-class _FaultSetForker:
+class _FaultSetForker(Struct, kw_only=True):
     """Forks a recording with successive sets of faults."""
 
     recording: "Tape"

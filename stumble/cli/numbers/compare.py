@@ -6,9 +6,9 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import Struct
 
 from stumble.errors import ExitCode, UsageError
-from traces.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     import duckdb
@@ -78,8 +78,7 @@ def compare(
     raise SystemExit(ExitCode.OK if enough else ExitCode.NOT_ENOUGH)
 
 
-@dataclass(frozen=True, slots=True)
-class NamedComparison:
+class NamedComparison(Struct, frozen=True):
     """Two names of one kind, with the rows of their comparison."""
 
     a: str

@@ -1,11 +1,11 @@
 """`stumble pipeline`: run an agent through the stages of a compiler, grade and record it."""
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import to_builtins
 
 from stumble.cli import options
 from stumble.cli.pipeline import golden, newcomer
@@ -454,7 +454,7 @@ def _format_pipeline_run(tape: "Tape", *, as_json: bool) -> str:
                 "ended": ending.ended if ending else None,
                 "passed": ending.passed if ending else None,
                 "stages": [dict(row) for row in rows],
-                "cases": [asdict(case) for case in derive_stage_cases(tape.marks)],
+                "cases": [to_builtins(case) for case in derive_stage_cases(tape.marks)],
             }
         )
     return "\n".join((*format_stage_table(rows), *describe_unwritten_programs(rows)))

@@ -4,7 +4,7 @@ import os
 import shlex
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from copy import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 

@@ -199,7 +199,7 @@ def _redrive_to_dict(
     results: Sequence["RedrivenCall"], skipped: Counter[str], path: Path
 ) -> dict[str, object]:
     """Return the report as JSON-compatible data."""
-    from dataclasses import asdict
+    from msgspec import to_builtins
 
     from stumble.drift.redrive import measure_latency
 
@@ -219,7 +219,7 @@ def _redrive_to_dict(
                 "sent_to": each.now.request.url,
                 "attempts": each.attempts,
                 "error": each.now.error,
-                "drift": asdict(each.drift) if each.drift else None,
+                "drift": to_builtins(each.drift) if each.drift else None,
             }
             for each in results
         ],

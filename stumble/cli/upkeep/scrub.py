@@ -1,7 +1,7 @@
 """`stumble scrub`: write a copy of a tape without secrets."""
 
 import os
-from dataclasses import replace
+from copy import replace
 from pathlib import Path
 
 import click

@@ -3,10 +3,10 @@
 import json
 import os
 import time
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import to_builtins
 
 from stumble.cli import options
 from stumble.errors import ExitCode
@@ -49,7 +49,7 @@ def selftest(as_json: bool, keep: bool) -> None:
         checks = tuple(run_selftest_checks(evidence))
     failed = [each.name for each in checks if each.holds is False]
     data = {
-        "properties": [asdict(each) for each in checks],
+        "properties": [to_builtins(each) for each in checks],
         "failed": failed,
         "seconds": round(time.monotonic() - began, 1),
         "kept": str(folder) if keep else None,

@@ -1,13 +1,13 @@
 """Evidence of a store on candidate and baseline: the arms, and each root recording."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 from stumble.experiments.noninferiority.decision import DifferenceBounds
 from stumble.experiments.seals.analysis_terms import Measure
 from stumble.store.filter import fetch_named_rows, fetch_question_rows
-from traces.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     import duckdb
@@ -19,8 +19,7 @@ BASELINE_PREFIX = "baseline: "
 """Prefix of the campaigns of another store, once merged with those of this one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExperimentArm:
+class ExperimentArm(Struct, frozen=True, kw_only=True):
     """Runs of one agent with one model in one world, of one campaign or of none."""
 
     campaign: str | None
@@ -51,8 +50,7 @@ class ExperimentArm:
         return " ".join(filter(None, (self.campaign, self.agent, self.model))) or "unnamed runs"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RootEvidence:
+class RootEvidence(Struct, frozen=True, kw_only=True):
     """One row of the question `noninferiority`: a root recording, or a task, under both arms.
 
     Rates are the wanted shares, 0 to 1; None if nothing is known of an arm.
@@ -77,7 +75,7 @@ class RootEvidence:
 def query_arms(connection: "duckdb.DuckDBPyConnection") -> tuple[ExperimentArm, ...]:
     """Return all arms with injections."""
     return tuple(
-        _row_to_dataclass(ExperimentArm, row) for row in fetch_question_rows(connection, "arms")
+        _row_to_struct(ExperimentArm, row) for row in fetch_question_rows(connection, "arms")
     )
 
 
@@ -92,7 +90,7 @@ def query_roots(
     for prefix, arm in (("", candidate), ("baseline_", baseline)):
         params |= {f"{prefix}{key}": getattr(arm, key) for key in _ARM_COLUMNS}
     return tuple(
-        _row_to_dataclass(RootEvidence, row)
+        _row_to_struct(RootEvidence, row)
         for row in fetch_question_rows(connection, "noninferiority", **params)
     )
 
@@ -100,8 +98,8 @@ def query_roots(
 _ARM_COLUMNS = ("campaign", "agent", "model", "world")
 
 
-def _row_to_dataclass[T](kind: type[T], row: Mapping[str, object]) -> T:
-    return kind(**{each.name: row[each.name] for each in fields(kind)})  # type: ignore[arg-type]
+def _row_to_struct[T: Struct](kind: type[T], row: Mapping[str, object]) -> T:
+    return kind(**{name: row[name] for name in kind.__struct_fields__})
 
 
 def query_difference_bounds(
@@ -119,7 +117,7 @@ def query_difference_bounds(
             "b": [root.baseline for root in roots if root.baseline is not None],
         }
         [row] = fetch_named_rows(connection.execute(_UNPAIRED_SQL, {**arms, "level": level}))
-    return _row_to_dataclass(DifferenceBounds, row)
+    return _row_to_struct(DifferenceBounds, row)
 
 
 _PAIRED_SQL = "SELECT unnest(paired_bounds($d::DOUBLE[], $level::DOUBLE))"

@@ -3,17 +3,17 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from msgspec import Struct
+
 from stumble.errors import UsageError
 from stumble.experiments.noninferiority.arm_evidence import BASELINE_PREFIX, ExperimentArm
 from traces.did_you_mean import suggest_nearest_name
-from traces.lazy_dataclass import dataclass
 
 SHORTEST_SEAL_PREFIX = 8
 """Fewest hex digits that identify a seal."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArmFilter:
+class ArmFilter(Struct, frozen=True, kw_only=True):
     """A filter of candidate arms; None matches any name."""
 
     campaign: str | None = None

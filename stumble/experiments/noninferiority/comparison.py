@@ -5,8 +5,10 @@ with its margin, measures and alpha. One that is not sealed has one look, at all
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from copy import replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from stumble.experiments.noninferiority.arm_evidence import (
     ExperimentArm,
@@ -28,7 +30,6 @@ from stumble.experiments.noninferiority.sample_counts import (
 from stumble.experiments.seals.alpha_spending import compute_look_levels, compute_spent_alpha
 from stumble.experiments.seals.analysis_terms import AnalysisTerms, Measure
 from stumble.experiments.seals.plan_progress import compute_look_sizes, count_leading_complete
-from traces.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     import duckdb
@@ -37,8 +38,7 @@ type PlanOrder = Sequence[tuple[str | None, bool]]
 """Roots or tasks in the order of the plan, each with whether it is complete."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InterimLook:
+class InterimLook(Struct, frozen=True, kw_only=True):
     """One analysis of several."""
 
     number: int
@@ -52,8 +52,7 @@ class InterimLook:
     """Alpha spent, including all looks before it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArmComparison:
+class ArmComparison(Struct, frozen=True, kw_only=True):
     """One measure of one candidate against its baseline."""
 
     measure: Measure

@@ -9,15 +9,14 @@ answer is inconclusive; a gap is never a pass.
 from collections.abc import Sequence
 from typing import Literal
 
-from traces.lazy_dataclass import dataclass
+from msgspec import Struct
 
 type ComparisonAnswer = Literal["pass", "fail", "inconclusive", "error"]
 
 _ANSWER_RANK: tuple[ComparisonAnswer, ...] = ("error", "fail", "inconclusive", "pass")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DifferenceBounds:
+class DifferenceBounds(Struct, frozen=True, kw_only=True):
     """Candidate minus baseline of the wanted rate, -1 to 1; None if unknown."""
 
     difference: float | None

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
+from msgspec import Struct
+
 from stumble.experiments.noninferiority.arm_evidence import Pairing, RootEvidence
-from traces.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparisonSample:
+class ComparisonSample(Struct, frozen=True, kw_only=True):
     """Counts of roots and cells, and mean rates."""
 
     paired_by: Pairing | None = None

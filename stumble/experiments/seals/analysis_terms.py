@@ -16,9 +16,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, cast, get_args
 
+from msgspec import Struct
+
 from scenarios.toml_reader import TypedTable
 from stumble.experiments.seals.alpha_spending import SPENDINGS, Spending, check_looks
-from traces.lazy_dataclass import dataclass
 
 type Measure = Literal["ends-right", "handled", "silent"]
 """The counted faulted runs: with a right end state; with that or an honest failure; or with a
@@ -28,8 +29,7 @@ MEASURES: tuple[Measure, ...] = get_args(Measure.__value__)
 SEAL_KEYS = "margin measure alpha looks spending against max_unknown files except"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnalysisTerms:
+class AnalysisTerms(Struct, frozen=True, kw_only=True):
     """The analysis: non-inferiority of each measure by one margin."""
 
     margin: float

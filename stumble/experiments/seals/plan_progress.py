@@ -9,17 +9,17 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from msgspec import Struct
+
 from stumble.campaigns.completed_runs import CampaignFolder, CompletedRuns, find_completed_runs
 from stumble.campaigns.run_matrix import build_run_matrix
 from stumble.campaigns.spec import Campaign, TraceSource, parse_campaign
 from traces.conversation.derived_steps import derive_tape_steps
-from traces.lazy_dataclass import dataclass
 from traces.store.trace_store import TraceStore
 from traces.tape import read_tape
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanUnit:
+class PlanUnit(Struct, frozen=True, kw_only=True):
     """A root of the plan: a recording, or a source to be recorded."""
 
     root: str | None

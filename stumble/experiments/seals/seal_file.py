@@ -4,9 +4,10 @@ import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from msgspec import Struct
+
 from stumble.errors import UsageError
 from stumble.experiments.seals.canonical_json import hash_canonical_json, to_canonical_json
-from traces.lazy_dataclass import dataclass
 
 SEAL_FORMAT = 1
 SHOWN_DIGEST_LENGTH = 12
@@ -15,8 +16,7 @@ _LONGEST_TEXT = 160
 """Most characters of a value in the description of a difference."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExperimentSeal:
+class ExperimentSeal(Struct, frozen=True, kw_only=True):
     """The values that an experiment fixed before its first run."""
 
     contents: Mapping[str, object]

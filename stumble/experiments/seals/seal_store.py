@@ -6,7 +6,7 @@ store has a copy, which identifies its runs. A campaign with a seal runs only as
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from copy import replace
 from pathlib import Path
 
 from scenarios.toml_reader import read_toml_document

@@ -8,8 +8,9 @@ import socket
 from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import urlsplit
 
+from msgspec import Struct
+
 from stumble.errors import UsageError
-from traces.lazy_dataclass import dataclass
 
 CLIENT_VARIABLES: Mapping[str, tuple[str, ...]] = {
     "anthropic": ("ANTHROPIC_BASE_URL",),
@@ -23,8 +24,7 @@ CLIENT_VARIABLES: Mapping[str, tuple[str, ...]] = {
 """Substring of a URL to the variables that its clients read; the first match counts."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BaseUrlMapping:
+class BaseUrlMapping(Struct, frozen=True, kw_only=True):
     """A real base URL, its local port, and the variables that pass the local URL to an agent."""
 
     url: str

@@ -5,15 +5,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from recorder.proxy.corporate_proxy import read_proxy_settings
-from traces.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from recorder.proxy.route import UpstreamRoute
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpstreamTrust:
+class UpstreamTrust(Struct, frozen=True, kw_only=True):
     """The options `--insecure-upstream`, `--upstream-ca` and `--client-cert`."""
 
     insecure: frozenset[str] = frozenset()

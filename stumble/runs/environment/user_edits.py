@@ -10,13 +10,14 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
+from msgspec import Struct
+
 from scenarios.workspace.blobs import BlobStore, HashOnlyStore, RecordingSnapshots
 from scenarios.workspace.edits import RecordedFolder, apply_edits, find_edits, name_edits
 from scenarios.workspace.manifest import ManifestEntry, SnapshotManifest
 from scenarios.workspace.snapshot import FolderSnapshot, SnapshotLimits
 from stumble.runs.environment.workspaces import open_store_blobs, take_folder_snapshot
 from stumble.user_data.known_secrets import load_user_secrets
-from traces.lazy_dataclass import dataclass
 from traces.model import Trajectory
 from traces.reachable_paths import is_reachable_folder
 from traces.redaction.secret_scan import SecretFileScanner
@@ -27,8 +28,7 @@ COMPARE_LIMITS = SnapshotLimits(bytes=1 << 34, files=1_000_000)
 """Wider than the limits of a recording, since files may have grown; few of them are read again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UserEdits:
+class UserEdits(Struct, frozen=True, kw_only=True):
     """The user's edits of a recorded folder, or why they are not known."""
 
     manifest: SnapshotManifest

@@ -13,9 +13,11 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field, replace
+from copy import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from recorder.agent.isolation import (
     MountedCopy,
@@ -40,7 +42,6 @@ from stumble.packs.pack_cache import find_packed_snapshot
 from stumble.packs.packed_snapshots import is_packed_snapshot
 from stumble.terminal_progress import show_terminal_progress
 from stumble.user_data.paths import prepare_ca_folder
-from traces.lazy_dataclass import dataclass
 from traces.model import Trajectory
 from traces.reachable_paths import is_reachable_folder
 from traces.redaction.redactor import PLACEHOLDER
@@ -68,8 +69,7 @@ MAX_NAMES_SHOWN = 5
 """How many files are named in a message."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunLocation:
+class RunLocation(Struct, frozen=True, kw_only=True):
     """Location of one run: folder, mounts and environment."""
 
     room: MountedCopy | None = None
@@ -103,8 +103,7 @@ class RunLocation:
 IN_PLACE = RunLocation()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedWorkspace:
+class RecordedWorkspace(Struct, frozen=True, kw_only=True):
     """A recorded folder, of which any number of copies can be made."""
 
     path: Path

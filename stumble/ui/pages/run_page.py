@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 import anyio.to_thread
+from msgspec import Struct
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -33,7 +34,6 @@ from stumble.ui.values.run_view import (
     filter_items,
     list_legend,
 )
-from traces.lazy_dataclass import dataclass
 from traces.model import Exchange
 
 type Tab = Literal["read", "request", "answer", "next", "context", "raw"]
@@ -57,8 +57,7 @@ LOCAL_TOOL_NOTE = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ItemDetail:
+class ItemDetail(Struct, frozen=True, kw_only=True):
     """The chosen line of a run, as one tab shows it."""
 
     item: RunItem

@@ -2,14 +2,14 @@
 
 import os
 from collections import OrderedDict
-from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct, field
 
 from stumble.ui.reading.tape_access import TapeAccess
 from stumble.ui.values.run_rows import RunRows
 from stumble.ui.values.runs_table import StoreCounts, count_store
-from traces.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     import duckdb
@@ -33,8 +33,7 @@ class KeptRun(NamedTuple):
     state: RunState
 
 
-@dataclass(slots=True)
-class RunCache:
+class RunCache(Struct):
     """The runs shown last, and their tapes, so that the next step is shown at once."""
 
     runs: OrderedDict[str, KeptRun] = field(default_factory=OrderedDict)

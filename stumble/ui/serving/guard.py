@@ -6,16 +6,14 @@ host, and comes from no other origin. All else gets 403 and no content.
 """
 
 from collections.abc import Mapping
-from dataclasses import field
 from http.cookies import CookieError, SimpleCookie
 from secrets import compare_digest, token_urlsafe
 from urllib.parse import parse_qsl, urlencode
 
+from msgspec import Struct, field
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-from traces.lazy_dataclass import dataclass
 
 TOKEN_PARAMETER = "token"
 SAFE_METHODS = ("GET", "HEAD")
@@ -36,8 +34,7 @@ RESPONSE_HEADERS: Mapping[str, str] = {
 NO_ENTRY = "403: open the address that `stumble ui` printed; it holds the token of this session\n"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UiAccess:
+class UiAccess(Struct, frozen=True, kw_only=True):
     """The address of the server, and the token that opens it."""
 
     port: int

@@ -6,12 +6,12 @@ import shlex
 from asyncio.subprocess import Process
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import field
 from pathlib import Path
 from typing import Literal
 
+from msgspec import Struct, field
+
 from stumble.ui.serving.children import ChildProcesses, store_environment, stumble_command
-from traces.lazy_dataclass import dataclass
 
 type JobState = Literal["running", "ended", "stopped"]
 
@@ -19,8 +19,7 @@ MOST_LINES = 400
 MOST_RUNNING = 4
 
 
-@dataclass(slots=True, kw_only=True)
-class Job:
+class Job(Struct, kw_only=True):
     """One child: its command, its last lines, its end."""
 
     number: int

@@ -4,11 +4,12 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from stumble.campaigns.progress_file import WrittenProgress
 from stumble.report.outcomes import OUTCOME_LABELS, format_fault_label
 from stumble.ui.sql import read_page_sql
 from stumble.ui.values.formats import format_count, format_dollars, format_seconds, format_when
-from traces.lazy_dataclass import dataclass
 from traces.model import Trajectory
 from traces.store.sql import run_question
 
@@ -21,8 +22,7 @@ WANTED_HALF_WIDTH = 10
 """Percentage points on either side of a rate that decide most questions."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CampaignRow:
+class CampaignRow(Struct, frozen=True, kw_only=True):
     """A campaign as listed."""
 
     name: str
@@ -34,8 +34,7 @@ class CampaignRow:
     outcomes: tuple[tuple[str, str, int], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GridCell:
+class GridCell(Struct, frozen=True, kw_only=True):
     """One injection in the grid; running ones have no id yet."""
 
     injection: str | None
@@ -43,16 +42,14 @@ class GridCell:
     words: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GridRow:
+class GridRow(Struct, frozen=True, kw_only=True):
     """A trace with its cells for each fault."""
 
     trace: str
     cells: tuple[tuple[GridCell, ...], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CampaignRate:
+class CampaignRate(Struct, frozen=True, kw_only=True):
     """A rate with its interval in percent; the interval is None with a reason."""
 
     who: str
@@ -65,8 +62,7 @@ class CampaignRate:
     """Further traces until the interval reaches ± WANTED_HALF_WIDTH points; 0 if it does."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CampaignView:
+class CampaignView(Struct, frozen=True, kw_only=True):
     """One campaign."""
 
     name: str

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from stumble.report.side_by_side import StepPair, align_runs, is_same_step
 from traces.conversation.derived_steps import derive_tape_steps
-from traces.lazy_dataclass import dataclass
 from traces.store.sql import run_question
 from traces.tape import read_tape
 
@@ -19,8 +20,7 @@ MOST_CHOICES = 200
 MOST_FLIPS = 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RatePair:
+class RatePair(Struct, frozen=True, kw_only=True):
     """A measure of both, in percent; the difference with its interval, or why there is none."""
 
     measure: str
@@ -33,8 +33,7 @@ class RatePair:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Flip:
+class Flip(Struct, frozen=True, kw_only=True):
     """An injection that ended otherwise under B."""
 
     trace: str
@@ -45,16 +44,14 @@ class Flip:
     injection_b: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunsCompared:
+class RunsCompared(Struct, frozen=True, kw_only=True):
     """Two runs aligned: all rows, and the first that differs."""
 
     rows: tuple[StepPair, ...]
     first: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupsCompared:
+class GroupsCompared(Struct, frozen=True, kw_only=True):
     """Two campaigns, models or agents."""
 
     kind: str

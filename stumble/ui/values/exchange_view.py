@@ -3,19 +3,19 @@
 import json
 from collections.abc import Iterator, Sequence
 
+from msgspec import Struct
+
 from stumble.ui.shown_text import PAGE_CHARACTERS
 from stumble.ui.values.formats import format_bytes, format_seconds
 from stumble.ui.values.run_rows import Row
 from traces.bodies.content_encoding import decode_content_or_raw
-from traces.lazy_dataclass import dataclass
 from traces.model import Exchange, Headers, find_header
 
 MOST_CHUNKS = 5000
 """Most chunks that are played."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShownBody:
+class ShownBody(Struct, frozen=True, kw_only=True):
     """A page of a body: text, and which part of how much."""
 
     text: str
@@ -26,8 +26,7 @@ class ShownBody:
     """`json`, `text`, or `bytes`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShownMessage:
+class ShownMessage(Struct, frozen=True, kw_only=True):
     """One side of an exchange."""
 
     line: str
@@ -35,16 +34,14 @@ class ShownMessage:
     body: ShownBody
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShownChunk:
+class ShownChunk(Struct, frozen=True, kw_only=True):
     """A chunk of a stream, `at` seconds after the request."""
 
     at: float
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextMessage:
+class ContextMessage(Struct, frozen=True, kw_only=True):
     """A message in the model's context window."""
 
     role: str

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from msgspec import Struct
+
 from stumble.report.text_diff import (
     DiffMark,
     TextPiece,
@@ -17,7 +19,6 @@ from stumble.verdicts.file_changes import (
     RunFiles,
     compare_files,
 )
-from traces.lazy_dataclass import dataclass
 
 MOST_FILES = 40
 MOST_LINES = 200
@@ -25,8 +26,7 @@ MOST_LINES = 200
 SIGNS: Mapping[LineKind, str] = {"added": "+", "removed": "-", "same": " ", "skipped": ""}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShownLine:
+class ShownLine(Struct, frozen=True, kw_only=True):
     """A line of a diff."""
 
     kind: LineKind
@@ -34,16 +34,14 @@ class ShownLine:
     pieces: tuple[TextPiece, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileSide:
+class FileSide(Struct, frozen=True, kw_only=True):
     """What one run did to a file."""
 
     words: str
     lines: tuple[ShownLine, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileRow:
+class FileRow(Struct, frozen=True, kw_only=True):
     """A file that one of the runs changed, or both."""
 
     path: str
@@ -52,8 +50,7 @@ class FileRow:
     is_equal: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilesView:
+class FilesView(Struct, frozen=True, kw_only=True):
     """The changed files of two runs."""
 
     rows: tuple[FileRow, ...] = ()

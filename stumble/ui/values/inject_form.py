@@ -2,8 +2,10 @@
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from copy import replace
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from faults.operator import Operator
 from faults.operator_examples import render_example_answer
@@ -24,7 +26,6 @@ from stumble.ui.values.run_view import RunItem
 from stumble.verdicts.exclusions import check_twins
 from traces.conversation.derived_steps import DerivedSteps, ToolUse, derive_tape_steps
 from traces.conversation.tracker import canonicalize_arguments
-from traces.lazy_dataclass import dataclass
 from traces.model import Chunk, Exchange, Request, Response, Scalar
 from traces.tape import Tape, read_tape
 
@@ -47,8 +48,7 @@ EDITED_BY_HAND = ("replace", "value")
 TWINS = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FaultChoice:
+class FaultChoice(Struct, frozen=True, kw_only=True):
     """A fault of the catalogue."""
 
     name: str
@@ -56,8 +56,7 @@ class FaultChoice:
     help: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParameterField:
+class ParameterField(Struct, frozen=True, kw_only=True):
     """A parameter of the chosen fault."""
 
     name: str
@@ -68,8 +67,7 @@ class ParameterField:
     """Whether it holds a complete result."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InjectRequest:
+class InjectRequest(Struct, frozen=True, kw_only=True):
     """What the form asks for; `params` without those at their defaults."""
 
     operator: str
@@ -105,8 +103,7 @@ class InjectRequest:
         )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InjectForm:
+class InjectForm(Struct, frozen=True, kw_only=True):
     """The form for one call or answer of a run."""
 
     run: str
@@ -230,8 +227,7 @@ def _build_arguments(
     return tuple(words), None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TriedFault:
+class TriedFault(Struct, frozen=True, kw_only=True):
     """A fault on one result: before and after, or why there is neither."""
 
     before: tuple[TextPiece, ...] = ()

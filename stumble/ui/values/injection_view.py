@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 
+from msgspec import Struct
+
 from faults.judging.injected_change import to_injected_change
 from faults.judging.judge import JudgedInjection, classify_outcome
 from stumble.report.outcomes import DETECTABILITY_LABELS, NOT_RATED, OUTCOME_LABELS
@@ -15,7 +17,6 @@ from stumble.verdicts.explain import VerdictExplanation
 from stumble.verdicts.file_changes import read_run_files
 from stumble.verdicts.outcome_meanings import describe_outcome
 from traces.conversation.prefix_changes import find_prefix_changes
-from traces.lazy_dataclass import dataclass
 from traces.model import Outcome, OutcomeClass, RunEnding
 from traces.store.trace_store import TraceStore
 
@@ -45,8 +46,7 @@ COUNTED_MARKS = ("lie", "differs")
 _LABELS = dict(OUTCOME_LABELS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FactRow:
+class FactRow(Struct, frozen=True, kw_only=True):
     """A fact that decides a verdict: its value, and the words that prove it."""
 
     name: str
@@ -54,16 +54,14 @@ class FactRow:
     words: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepBlock:
+class StepBlock(Struct, frozen=True, kw_only=True):
     """Aligned steps; those that are equal in both runs are folded."""
 
     rows: tuple[StepPair, ...]
     is_equal: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaterUse:
+class LaterUse(Struct, frozen=True, kw_only=True):
     """A place after the injection that shows the wrong value; `number` names it on the page."""
 
     number: int
@@ -71,8 +69,7 @@ class LaterUse:
     words: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndStateView:
+class EndStateView(Struct, frozen=True, kw_only=True):
     """How one run ended, and the beginning of its end state."""
 
     run: str
@@ -80,8 +77,7 @@ class EndStateView:
     pieces: tuple[TextPiece, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InjectionView:
+class InjectionView(Struct, frozen=True, kw_only=True):
     """All that the page of one injection shows."""
 
     id: str

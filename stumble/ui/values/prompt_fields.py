@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os.path import commonprefix
 
+from msgspec import Struct
+
 from replay.prompt_edit import PromptEdit, find_prompt_texts
-from traces.lazy_dataclass import dataclass
 from traces.model import Exchange
 
 LONGEST_PROMPTS = 12_000
@@ -13,8 +14,7 @@ CONTEXT_WIDTHS = (0, 12, 40, 120, 400)
 """Characters around a change that are tried until they name one place."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromptField:
+class PromptField(Struct, frozen=True, kw_only=True):
     """A text of the prompt, and the text that the form has for it."""
 
     name: str

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from msgspec import Struct
+
 from stumble.llm.prices import compute_token_cost
-from traces.lazy_dataclass import dataclass
 from traces.model import IMPORT_SOURCES, Injection
 from traces.store.rows import build_tape_rows
 from traces.store.schema import SCHEMAS
@@ -31,8 +32,7 @@ _ORDERS: Mapping[str, str] = {
 RELATIONS = tuple(_ORDERS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunRows:
+class RunRows(Struct, frozen=True, kw_only=True):
     """The rows of one run by relation; `is_live` if its tape has no end yet."""
 
     id: str

@@ -1,9 +1,10 @@
 """A run as shown: facts, steps, and bars in lanes."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
 from typing import Literal
 from urllib.parse import urlsplit
+
+from msgspec import Struct, field
 
 from stumble.ui.shown_text import shorten
 from stumble.ui.values.formats import (
@@ -16,7 +17,6 @@ from stumble.ui.values.formats import (
 from stumble.ui.values.run_rows import Row, RunRows
 from stumble.ui.values.runs_table import describe_ending
 from traces.conversation.prefix_changes import describe_counts
-from traces.lazy_dataclass import dataclass
 
 type Measure = Literal["time", "tokens", "dollars"]
 
@@ -38,8 +38,7 @@ LEGEND: Mapping[str, str] = {
 OTHER_LANE = "other traffic"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunItem:
+class RunItem(Struct, frozen=True, kw_only=True):
     """One line of the step list: a message, an answer of the model, or a tool call of it."""
 
     key: str
@@ -67,8 +66,7 @@ class RunItem:
         return "" if self.seconds is None else format_seconds(self.seconds)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaneBar:
+class LaneBar(Struct, frozen=True, kw_only=True):
     """One bar, in units of CHART_WIDTH."""
 
     x: float
@@ -79,16 +77,14 @@ class LaneBar:
     words: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChartLane:
+class ChartLane(Struct, frozen=True, kw_only=True):
     """The bars of one conversation, tool or MCP server."""
 
     label: str
     bars: tuple[LaneBar, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunView:
+class RunView(Struct, frozen=True, kw_only=True):
     """One run."""
 
     id: str

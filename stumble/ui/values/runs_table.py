@@ -1,10 +1,11 @@
 """The table of runs: filters, order and page from an address, rows from the store."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
 from datetime import datetime
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
+
+from msgspec import Struct, field
 
 from stumble.report.outcomes import OUTCOME_LABELS
 from stumble.ui.sql import read_page_sql
@@ -15,7 +16,6 @@ from stumble.ui.values.formats import (
     format_seconds,
     format_when,
 )
-from traces.lazy_dataclass import dataclass
 from traces.model import IMPORT_SOURCES
 
 if TYPE_CHECKING:
@@ -40,8 +40,7 @@ ORDERS: Mapping[str, str] = {
 OUTCOMES = dict(OUTCOME_LABELS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunsQuery:
+class RunsQuery(Struct, frozen=True, kw_only=True):
     """What the address asks for; empty text selects all."""
 
     chosen: Mapping[str, str] = field(default_factory=dict)
@@ -85,8 +84,7 @@ class RunsQuery:
         return bool(self.chosen or self.outcome or self.text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunVerdict:
+class RunVerdict(Struct, frozen=True, kw_only=True):
     """The verdict on one injection of a run, and its key in the palette."""
 
     injection: str
@@ -95,8 +93,7 @@ class RunVerdict:
     fault: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunRow:
+class RunRow(Struct, frozen=True, kw_only=True):
     """One run as listed."""
 
     id: str
@@ -115,8 +112,7 @@ class RunRow:
     verdicts: tuple[RunVerdict, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunsTable:
+class RunsTable(Struct, frozen=True, kw_only=True):
     """One page of runs with the choices for its filters."""
 
     query: RunsQuery
@@ -138,8 +134,7 @@ class RunsTable:
         return query.to_address(sort=f"-{order}" if down else order)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreCounts:
+class StoreCounts(Struct, frozen=True, kw_only=True):
     """What the list shows of the whole store, whatever is selected."""
 
     total: int

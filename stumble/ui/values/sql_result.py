@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from msgspec import Struct
+
 from stumble.ui.values.formats import UNKNOWN
-from traces.lazy_dataclass import dataclass
 from traces.store.sql import SqlQuestion
 
 type Cell = str | int | float | bool | None
@@ -13,8 +14,7 @@ MOST_BARS = 60
 CHART_WIDTH = 100.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuestionField:
+class QuestionField(Struct, frozen=True, kw_only=True):
     """A parameter of a named question."""
 
     name: str
@@ -23,8 +23,7 @@ class QuestionField:
     limits: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChartBar:
+class ChartBar(Struct, frozen=True, kw_only=True):
     """One bar in percent of the width; with an interval if the row has one."""
 
     label: str
@@ -33,8 +32,7 @@ class ChartBar:
     interval: tuple[float, float] | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SqlResult:
+class SqlResult(Struct, frozen=True, kw_only=True):
     """The rows of a statement, or why there are none."""
 
     names: tuple[str, ...] = ()

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from copy import replace
 from pathlib import Path
 from xml.etree import ElementTree
 

@@ -6,7 +6,7 @@ and the model got is looked at. Mutants break it on purpose, and each of these t
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+from copy import replace
 
 import pytest
 

@@ -1,7 +1,7 @@
 """The runs of a fork: the struck one, and clean ones that differ from it by the lie alone."""
 
 import json
-from dataclasses import replace
+from copy import replace
 from pathlib import Path
 
 import pytest

@@ -1,6 +1,6 @@
 """The workload's programs and golden artifacts: right, frozen, and made anew the same."""
 
-import dataclasses
+import copy
 import hashlib
 import json
 import re
@@ -322,7 +322,7 @@ def test_what_differs_is_named_wherever_it_is() -> None:
     old = golden.load_frozen_artifacts()
     changed = {**old.artifacts, "T2/gcd": b"{}", "T9/new": b""}
     counts = {**old.counts, "sieve": InstructionCounts(plain=1, optimised=1)}
-    new = dataclasses.replace(old, artifacts=changed, counts=counts)
+    new = copy.replace(old, artifacts=changed, counts=counts)
     assert golden.find_golden_differences(old, new) == ("T2/gcd", "T9/new", "counts/sieve")
     assert golden.find_golden_differences(old, old) == ()
 

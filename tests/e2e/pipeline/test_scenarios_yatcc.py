@@ -6,7 +6,7 @@ It is built and graded with g++, clang, java, cmake and ctest, whose temporary f
 import os
 import shutil
 import subprocess
-from dataclasses import replace
+from copy import replace
 from pathlib import Path
 
 import pytest

@@ -10,7 +10,7 @@ import sys
 import time
 import uuid
 from collections.abc import Iterator
-from dataclasses import replace
+from copy import replace
 from pathlib import Path
 from typing import Any
 

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from copy import replace
 from pathlib import Path
 
 import pytest

@@ -8,7 +8,7 @@ import time
 import tracemalloc
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from copy import replace
 from itertools import pairwise
 from pathlib import Path
 

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from contextlib import ExitStack
-from dataclasses import replace
+from copy import replace
 from itertools import count
 from pathlib import Path
 

@@ -5,7 +5,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from copy import replace
 from pathlib import Path
 from tempfile import mkdtemp
 

@@ -2,7 +2,8 @@ import asyncio
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from copy import replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest

@@ -2,7 +2,7 @@
 
 import asyncio
 import gzip
-from dataclasses import replace
+from copy import replace
 
 import pytest
 

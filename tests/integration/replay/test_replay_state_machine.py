@@ -13,7 +13,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from copy import replace
 from http.client import HTTPException, HTTPResponse
 from itertools import count
 from pathlib import Path

@@ -321,15 +321,13 @@ def test_errors_in_the_wild_weigh_the_faults_of_a_bench(atlas: Path) -> None:
 def test_a_refused_source_keeps_the_rows_of_before(
     tau_file: SourceFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import dataclasses
+    import copy
 
     clone = tmp_path / "tau-bench"
     (clone / TAU_PATH).parent.mkdir(parents=True)
     (clone / TAU_PATH).write_bytes(tau_file.data)
     (clone / "LICENSE").write_text("ours\n")
-    known = dataclasses.replace(
-        tau_airline.RECIPE, licence_sha256=hashlib.sha256(b"ours\n").hexdigest()
-    )
+    known = copy.replace(tau_airline.RECIPE, licence_sha256=hashlib.sha256(b"ours\n").hexdigest())
     monkeypatch.setattr(tau_airline, "RECIPE", known)
     assert build_source(tau_airline, clone, tmp_path / "atlas").runs == 200
     before = (tmp_path / "atlas/run/tau-airline.parquet").read_bytes()

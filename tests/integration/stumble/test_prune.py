@@ -2,7 +2,7 @@
 
 import json
 import os
-from dataclasses import replace
+from copy import replace
 from pathlib import Path
 
 import pytest

@@ -5,7 +5,7 @@ import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
+from copy import replace
 from pathlib import Path
 
 import boto3

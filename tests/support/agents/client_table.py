@@ -5,7 +5,8 @@ Only the environment and arguments that any user sets are configured: a key and 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from copy import replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 from tests.agents import LOCKS, environment, npm_agent

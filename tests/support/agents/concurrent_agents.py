@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, replace
+from copy import replace
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 

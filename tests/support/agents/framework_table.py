@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
+from copy import replace
 
 from tests.agents import LOCKS, environment, npm_agent
 from tests.support.agents.client_table import CLIENTS, MODEL, Client, Dialect

@@ -1,7 +1,7 @@
 """An agent's turns with a provider that stores the conversation, as exchanges."""
 
 import json
-from dataclasses import replace
+from copy import replace
 from itertools import count
 
 from traces.dialects import openai_responses

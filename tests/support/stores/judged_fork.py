@@ -1,6 +1,6 @@
 """A store with one judged fork: three clean twins, and runs that paid out a wrong amount."""
 
-from dataclasses import replace
+from copy import replace
 from pathlib import Path
 
 from faults.judging.judge import RunEvidence

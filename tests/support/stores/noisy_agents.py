@@ -7,7 +7,8 @@ ended. Noise is the probability of each habit, as of a second look without any r
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from copy import replace
+from dataclasses import dataclass, field
 from random import Random
 
 from faults.judging.judge import RunEvidence, judge_injection, to_run_evidence

@@ -1,6 +1,6 @@
 """Once a fault was injected, what the client tries again is the fork's, and no divergence."""
 
-from dataclasses import replace
+from copy import replace
 from itertools import count
 
 import pytest

@@ -1,7 +1,8 @@
 """The answer to a helper comes when it came: after what its agent had done beside it."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from copy import replace
+from dataclasses import dataclass
 from random import Random
 
 import pytest

@@ -1,6 +1,6 @@
 """Two conversations ask a tool the same thing, and each is told what it was told before."""
 
-from dataclasses import replace
+from copy import replace
 from itertools import permutations
 
 import pytest

@@ -1,7 +1,7 @@
 """What differs from run to run is learnt by its type and its place, and nothing beside."""
 
 import json
-from dataclasses import replace
+from copy import replace
 
 import pytest
 

@@ -37,7 +37,9 @@ class Agent:
         seq = next(self.seqs)
         x = self.taps.request(Exchange(seq=seq, request=request, started=float(seq)))
         if x.response is None:
-            x = Exchange(**{name: getattr(x, name) for name in x.__slots__} | {"response": answer})
+            x = Exchange(
+                **{name: getattr(x, name) for name in x.__struct_fields__} | {"response": answer}
+            )
         self.taps.done(x)
         return x.answered_by
 

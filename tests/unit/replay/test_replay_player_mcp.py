@@ -1,7 +1,7 @@
 """A recorded MCP session is played to a client that numbers its messages otherwise."""
 
 import json
-from dataclasses import replace
+from copy import replace
 
 from replay.player import REFUSED_STATUS, PlaybackOptions, TapePlayer
 from tests.unit.replay.test_replay_player import tape

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import replace
+from copy import replace
 
 import pytest
 from hypothesis import given

@@ -2,7 +2,7 @@
 
 import sqlite3
 from contextlib import closing
-from dataclasses import replace
+from copy import replace
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,7 @@
 """What a fork prints of one run is what the rates count of it, and the reason is the true one."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+from copy import replace
 from typing import get_args
 
 import pytest

@@ -1,6 +1,6 @@
 """A fault in a stage of the pipeline is at the first call that it can change, or nothing runs."""
 
-from dataclasses import replace
+from copy import replace
 from pathlib import Path
 
 import pytest

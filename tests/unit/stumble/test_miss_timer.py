@@ -1,7 +1,7 @@
 """A replay ends after a refusal, unless the recording answers a later request."""
 
 import asyncio
-from dataclasses import replace
+from copy import replace
 
 import pytest
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from copy import replace
 from xml.etree import ElementTree
 
 import pytest

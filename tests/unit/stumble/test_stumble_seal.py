@@ -1,7 +1,7 @@
 """Seals: equal plans have one digest, any change has another, and what differs is named."""
 
 import json
-from dataclasses import replace
+from copy import replace
 from pathlib import Path
 
 import pytest

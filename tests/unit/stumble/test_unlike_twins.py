@@ -1,6 +1,6 @@
 """Clean twins that did the same and end differently: somebody else was in their world."""
 
-from dataclasses import replace
+from copy import replace
 
 from faults.judging.judge import RunEvidence, to_run_evidence
 from stumble.verdicts.twin_differences import find_differing_twin_ends

@@ -1,6 +1,6 @@
 """Which clean runs are the control of a faulted one: those of its own experiment, and no others."""
 
-from dataclasses import replace
+from copy import replace
 from typing import Any
 
 import pytest

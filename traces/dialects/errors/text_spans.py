@@ -3,16 +3,16 @@
 import json
 from collections.abc import Iterator
 
+from msgspec import Struct
+
 from traces.bodies import json_offsets, sse
 from traces.dialects import json_access
-from traces.lazy_dataclass import dataclass
 from traces.model import BodyEdit
 
 type Members = dict[bytes, json_offsets.JsonSpan]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TextSpans:
+class TextSpans(Struct, frozen=True, kw_only=True):
     """The spans of one text of a response."""
 
     pieces: tuple[json_offsets.JsonSpan, ...]

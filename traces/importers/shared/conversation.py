@@ -9,12 +9,13 @@ that grew is recognised as the beginning of it.
 """
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import field
 from typing import Literal
 
 import orjson
 import pyarrow as pa
+from msgspec import Struct, field
 
 from traces.dialects.types import HostedCall
 from traces.importers.shared.conversation_rows import (
@@ -23,19 +24,16 @@ from traces.importers.shared.conversation_rows import (
     make_call_row,
 )
 from traces.importers.shared.json_values import to_json_text
-from traces.lazy_dataclass import dataclass
-from traces.lazy_pattern import compile_lazily
 from traces.model_family import find_model_family
 from traces.store.hosted_calls import dump_hosted_calls
 from traces.store.schema import SCHEMAS, clip_stored_text, make_relation_row
 
 _DIGEST = 16
-RUN_ID = compile_lazily(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
+RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
 _INT64 = 1 << 63
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConversationCall:
+class ConversationCall(Struct, frozen=True, kw_only=True):
     """A tool call."""
 
     id: str
@@ -45,8 +43,7 @@ class ConversationCall:
     read_only: bool | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConversationMessage:
+class ConversationMessage(Struct, frozen=True, kw_only=True):
     """One message; `role` is system, user, assistant or tool."""
 
     role: str
@@ -67,8 +64,7 @@ class ConversationMessage:
     """Kind of each part that is not text."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportedConversation:
+class ImportedConversation(Struct, frozen=True, kw_only=True):
     """An imported run; `facts` are columns of `trajectories`."""
 
     source: str

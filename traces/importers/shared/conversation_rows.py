@@ -1,17 +1,14 @@
 """Rows of runs stored as conversations: without exchanges, each response counts as one."""
 
-from dataclasses import field
-
 import pyarrow as pa
+from msgspec import Struct, field
 
-from traces.lazy_dataclass import dataclass
 from traces.store.schema import clip_stored_text, make_relation_row, make_relation_table
 
 type Row = tuple[object, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConversationRows:
+class ConversationRows(Struct, frozen=True, kw_only=True):
     """The rows of a file by relation, in the column order of their schemas."""
 
     trajectories: list[Row] = field(default_factory=list)

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterable, Mapping
 from email.utils import parsedate_to_datetime
 
+from msgspec import Struct
+
 from traces.bodies.content_encoding import decode_content
-from traces.lazy_dataclass import dataclass
-from traces.lazy_pattern import compile_lazily
 from traces.model import Exchange, Headers, Request, find_header
 
 UNKNOWN_URL = "https://unknown.invalid"
@@ -20,8 +20,7 @@ _GZIP = b"\x1f\x8b"
 _BODILESS = (204, 304)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportRemark:
+class ImportRemark(Struct, frozen=True, kw_only=True):
     """A part of a file that was not read, or not as it is, and the reason."""
 
     where: str
@@ -33,8 +32,7 @@ class ImportRemark:
 type TrafficPiece = Exchange | ImportRemark
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportedTraffic:
+class ImportedTraffic(Struct, frozen=True, kw_only=True):
     """One file as a run; its exchanges are read during iteration."""
 
     source: str
@@ -123,7 +121,7 @@ _CAUSES = (
     ("tls", "ssl|tls|certificate"),
     ("cancelled", "abort|cancel|client disconnect"),
 )
-_CODE = compile_lazily("(refused|reset|eof|timeout|dns|tls|protocol|cancelled|damaged)(:|$)")
+_CODE = re.compile("(refused|reset|eof|timeout|dns|tls|protocol|cancelled|damaged)(:|$)")
 
 
 def normalize_traffic_error(said: str) -> str:

@@ -2,26 +2,21 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import field
 from io import BufferedIOBase
 
-from traces.lazy_dataclass import dataclass
-from traces.lazy_pattern import compile_lazily
+from msgspec import Struct, field
 
 READ_SIZE = 1 << 20
 _LIST = ord("[")
 _MAX_DEPTH = 10_000
 """No parser here reads as deep; scanning on would take seconds for each 20 MB of brackets."""
-_TOKEN = compile_lazily(rb'["{}\[\]]')
-_UNTIL_BRACKET = compile_lazily(
-    rb'(?:[^"{}\[\]]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+[{}\[\]]', re.DOTALL
-)
+_TOKEN = re.compile(rb'["{}\[\]]')
+_UNTIL_BRACKET = re.compile(rb'(?:[^"{}\[\]]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+[{}\[\]]', re.DOTALL)
 """All before the next bracket; no match if that is in later data, or a string ends there."""
-_STRING = compile_lazily(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
+_STRING = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 
 
-@dataclass(slots=True)
-class _JsonListScanner:
+class _JsonListScanner(Struct):
     """Position in a document; `text` is the element that is being read."""
 
     key: bytes

@@ -2,20 +2,19 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import field
+
+from msgspec import Struct, field
 
 from traces.importers.shared.conversation import ImportedConversation, add_conversation
 from traces.importers.shared.conversation_rows import ConversationRows
 from traces.importers.shared.file_reader import SHAPE_ERRORS
 from traces.importers.shared.http_traffic import ImportRemark
-from traces.lazy_dataclass import dataclass
 
 UNREAD = "unread"
 """The place of remarks that count what was not understood."""
 
 
-@dataclass(slots=True)
-class ImportNotes:
+class ImportNotes(Struct):
     """What of a file was not understood, counted, and the runs that could not be read."""
 
     unread: Counter[str] = field(default_factory=Counter)
@@ -38,8 +37,7 @@ class ImportNotes:
         return (*self.remarks, *unread)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RawRun:
+class RawRun(Struct, frozen=True, kw_only=True):
     """A run of a file that has yet to be read; `read` may raise any error of a wrong shape."""
 
     where: str

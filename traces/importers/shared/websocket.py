@@ -1,7 +1,9 @@
 """WebSocket messages in an imported file, as turns: see `traces.bodies.websocket`."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import field, replace
+from copy import replace
+
+from msgspec import Struct, field
 
 from traces.bodies.websocket import (
     BINARY_METHOD,
@@ -9,12 +11,10 @@ from traces.bodies.websocket import (
     make_websocket_headers,
     make_websocket_trailers,
 )
-from traces.lazy_dataclass import dataclass
 from traces.model import Chunk, Exchange, Request, Response
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportedSocketMessage:
+class ImportedSocketMessage(Struct, frozen=True, kw_only=True):
     """One message of either side."""
 
     sent: bool
@@ -24,8 +24,7 @@ class ImportedSocketMessage:
     at: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WebSocketClose:
+class WebSocketClose(Struct, frozen=True, kw_only=True):
     """How the connection ended: the side that closed it and the code; `error` if neither did."""
 
     at: float
@@ -35,8 +34,7 @@ class WebSocketClose:
     error: str | None = None
 
 
-@dataclass(slots=True)
-class _WebSocketTurn:
+class _WebSocketTurn(Struct):
     exchange: Exchange
     received: list[ImportedSocketMessage] = field(default_factory=list)
 

@@ -5,7 +5,7 @@ objects or as constructors, batches, generations), Vercel's SDK, or of the GenAI
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
+from copy import replace
 
 from traces.importers.shared.conversation import ConversationCall, ConversationMessage
 from traces.importers.shared.json_values import join_text_parts, to_json_text, to_object, to_objects

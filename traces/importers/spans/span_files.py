@@ -6,11 +6,11 @@ attributes. Documents are spans, lists of them, or objects that hold them at any
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
 from datetime import UTC, datetime
 
+from msgspec import Struct, field
+
 from traces.importers.shared.json_values import to_object, to_objects
-from traces.lazy_dataclass import dataclass
 
 type Table = dict[str, object]
 
@@ -24,8 +24,7 @@ _ERRORS = ("ERROR", "STATUSCODE.ERROR", "STATUS_CODE_ERROR", "2")
 _SUCCESSES = ("OK", "STATUSCODE.OK", "STATUS_CODE_OK", "1")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
+class Span(Struct, frozen=True, kw_only=True):
     """One span; times are seconds since the epoch."""
 
     trace_id: str

@@ -5,8 +5,9 @@ OpenInference, OpenLLMetry before them (`gen_ai.prompt.0.content`), the Vercel A
 older GenAI conventions, and `input.value`.
 """
 
+import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from copy import replace
 from itertools import count
 
 from traces.importers.shared.conversation import ConversationCall, ConversationMessage
@@ -25,14 +26,13 @@ from traces.importers.spans.plain_messages import (
     to_role,
 )
 from traces.importers.spans.span_files import Span, Table
-from traces.lazy_pattern import compile_lazily
 
-_OPEN = compile_lazily(r"llm\.(input|output)_messages\.(\d+)\.message\.(.+)")
-_OPEN_CALL = compile_lazily(r"(?:message\.)?tool_calls\.(\d+)\.tool_call\.(.+)")
-_OPEN_PART = compile_lazily(r"contents\.(\d+)\.message_content\.text")
-_LEGACY = compile_lazily(r"(?:gen_ai|llm)\.(prompt|completion)s?\.(\d+)\.(.+)")
-_LEGACY_CALL = compile_lazily(r"tool_calls\.(\d+)\.(.+)")
-_EVENT = compile_lazily(r"gen_ai\.(system|user|assistant|tool)\.message")
+_OPEN = re.compile(r"llm\.(input|output)_messages\.(\d+)\.message\.(.+)")
+_OPEN_CALL = re.compile(r"(?:message\.)?tool_calls\.(\d+)\.tool_call\.(.+)")
+_OPEN_PART = re.compile(r"contents\.(\d+)\.message_content\.text")
+_LEGACY = re.compile(r"(?:gen_ai|llm)\.(prompt|completion)s?\.(\d+)\.(.+)")
+_LEGACY_CALL = re.compile(r"tool_calls\.(\d+)\.(.+)")
+_EVENT = re.compile(r"gen_ai\.(system|user|assistant|tool)\.message")
 type Messages = list[ConversationMessage]
 
 

@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Iterable
 
 import orjson
+from msgspec import Struct
 
 from traces.importers.shared.conversation import ConversationCall
 from traces.importers.shared.json_values import to_json_text, to_object
 from traces.importers.spans.plain_messages import parse_json_text
 from traces.importers.spans.span_files import Span, Table
-from traces.lazy_dataclass import dataclass
 
 _NAMES = ("gen_ai.tool.name", "tool.name", "ai.toolCall.name", "traceloop.entity.name", "tool_name")
 _IDS = ("gen_ai.tool.call.id", "ai.toolCall.id", "tool_call.id", "tool.call_id", "tool_call_id")
@@ -34,8 +34,7 @@ NAMED_HERE = "call-"
 """How the ids begin that calls without an id get."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolSpan:
+class ToolSpan(Struct, frozen=True, kw_only=True):
     """A tool call that a span reports; the result is None if the span does not have it."""
 
     call: ConversationCall

@@ -8,8 +8,10 @@ one counts. Calls that only the spans of tools report belong to the response bef
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from copy import replace
 from itertools import count
+
+from msgspec import Struct
 
 from traces.importers.shared.conversation import (
     ConversationMessage,
@@ -27,7 +29,6 @@ from traces.importers.spans.tool_spans import (
     read_tool_span,
     strip_number,
 )
-from traces.lazy_dataclass import dataclass
 
 _MODELS = (
     "gen_ai.response.model",
@@ -108,8 +109,7 @@ Timed = list[tuple[float | None, ConversationMessage]]
 """Messages with the time at which their request began."""
 
 
-@dataclass(slots=True, kw_only=True)
-class _Lane:
+class _Lane(Struct, kw_only=True):
     """One conversation of a trace: its first message, and how many were seen."""
 
     first: ConversationMessage

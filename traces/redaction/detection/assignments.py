@@ -8,7 +8,6 @@ pass finds every ending in any case, followed by a separator. The value must loo
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from traces.lazy_pattern import compile_lazily
 from traces.redaction.detection.neighbour_values import (
     REACH,
     begins_neighbour,
@@ -57,7 +56,7 @@ def _reverse_words(words: bytes) -> bytes:
     return b"|".join(word[::-1] for word in words.split(b"|"))
 
 
-_NAME = compile_lazily(
+_NAME = re.compile(
     rb"(?:(?P<password>%b)|nekot(?:[_-]?(?:%b)|(?![a-z0-9_-])|(?=--(?![\w-])))|yek(?:[_-]?ssecca)?[_-]?(?:%b))"
     rb"(?:[a-z0-9_.]|-(?!-))*+(?P<flag>--)?"
     % (_reverse_words(PASSWORD_NAMES), _reverse_words(TOKEN_NAMES), _reverse_words(KEY_NAMES))
@@ -67,7 +66,7 @@ _NO_CREDENTIALS = (
     b"PRIMARY FOREIGN SORT PARTITION CACHE IDEMPOTENCY PUBLIC HASH ROW NEXT PREVIOUS PAGE CURSOR"
     b" CONTINUATION PAGINATION PAD EOS BOS UNK SEP CLS MASK STOP SYNC DEDUP ROUTING GROUP OBJECT"
 )
-_VARIABLE_NAME = compile_lazily(
+_VARIABLE_NAME = re.compile(
     rb"(?:NEKOT|YEK)_(?!(?:%b)(?![A-Z0-9]))[A-Z0-9_]*[A-Z](?![A-Za-z0-9_])"
     % _reverse_words(_NO_CREDENTIALS)
 )
@@ -79,15 +78,15 @@ _QUOTES = rb"(?:" + _QUOTE + rb"){0,3}"
 _BLANK = rb"(?:[^\S\r\n]|\\{1,15}t)"
 """No line end: what follows an empty value is no value."""
 _IS = rb"(?:\\{0,15}[\"'])?\]?\s{0,4}(?::=|=>|[:=])(?:\s|\\{1,15}t){0,4}"
-_QUOTED = compile_lazily(
+_QUOTED = re.compile(
     _IS + rb"[bfru]?(" + _QUOTE + rb")"
     rb"((?:(?!\1)[^\\\s]|\\{1,4}/|\\{1,4}u[0-9a-fA-F]{4}){6,4096}+)\1"
 )
-_BARE = compile_lazily(
+_BARE = re.compile(
     rb"(?:\\{0,15}[\"'])?\]?\s{0,4}(?:=" + _BLANK + rb"{0,4}|:" + _BLANK + rb"{1,4})"
     rb"((?:[^\s\"'`\\,;&<>(){}\[\]|$%*]|(?<=\w)[|$](?=\w)){6,4096}+)(?![(\[{]|\$\.\.)"
 )
-_RUN = compile_lazily(
+_RUN = re.compile(
     _QUOTES
     + rb"\s{0,4}(?:=|:(?=[\s\"'\\]))"
     + _BLANK
@@ -95,7 +94,7 @@ _RUN = compile_lazily(
     + _QUOTES
     + rb"((?=[A-Za-z+/=._-]{0,64}\d)[\w+/=.-]{20,4096}+)"
 )
-_WORD = compile_lazily(
+_WORD = re.compile(
     _QUOTES
     + rb"(?:,\s{0,4}|"
     + _BLANK
@@ -103,31 +102,31 @@ _WORD = compile_lazily(
     + _QUOTES
     + rb"([^\s\"'`\\,;&<>(){}\[\]|$%*]{6,4096}+)"
 )
-_SPACED = compile_lazily(rb" {1,2}(?:\d )?([A-Za-z0-9+/=-]{12,4096}+)(?![\w(\[{.])")
-_ELEMENT = compile_lazily(rb">\s{0,4}([^\s<>\"'`\\]{6,4096}+)\s{0,4}<\\{0,15}/")
+_SPACED = re.compile(rb" {1,2}(?:\d )?([A-Za-z0-9+/=-]{12,4096}+)(?![\w(\[{.])")
+_ELEMENT = re.compile(rb">\s{0,4}([^\s<>\"'`\\]{6,4096}+)\s{0,4}<\\{0,15}/")
 _LINE = rb"(?:\r?\n|\\{1,15}r\\{1,15}n|\\{1,15}n)"
-_FIELD = compile_lazily(
+_FIELD = re.compile(
     rb"\\{0,15}\"(?:;[^\r\n\\]{0,256})?(?:" + _LINE + rb"[\w-]{1,64}:[^\r\n\\]{0,256}){0,4}"
     + _LINE + _LINE + rb"([^\r\n\\]{4,4096})(?=" + _LINE + rb"--)"
 )  # fmt: skip
-_FIELD_NAME = compile_lazily(rb"name=\\{0,15}\"\Z")
-_DASH = compile_lazily(rb"(?:\A|[\s\"'`])-\Z")
+_FIELD_NAME = re.compile(rb"name=\\{0,15}\"\Z")
+_DASH = re.compile(rb"(?:\A|[\s\"'`])-\Z")
 """One dash before an option of PowerShell: `-Password V`."""
-_PLAIN = compile_lazily(rb"[\w.~+/=:%@!#|-]+|[\w.~+/=:%@!#|$^&*()-]{32,}")
+_PLAIN = re.compile(rb"[\w.~+/=:%@!#|-]+|[\w.~+/=:%@!#|$^&*()-]{32,}")
 """A value of a key or a token: long ones may hold any sign, as those that Django makes."""
-_REFERENCE = compile_lazily(rb"[\w./-]+")
-_VARIABLE = compile_lazily(rb"[a-z][\w./-]*[_./-](?:key|token|secret|password|passwd|pwd)")
-_KEY_BLOCK = compile_lazily(
+_REFERENCE = re.compile(rb"[\w./-]+")
+_VARIABLE = re.compile(rb"[a-z][\w./-]*[_./-](?:key|token|secret|password|passwd|pwd)")
+_KEY_BLOCK = re.compile(
     rb"-----BEGIN [A-Z0-9 ]{0,32}PRIVATE KEY(?: BLOCK)?-----(?s:(.{16,16384}?))(?:-----END|\Z)"
 )
 _VALUE_BYTES = bytes(32 if byte in b" \t\r\n\"'`" else 97 for byte in range(256))
-_OPEN = compile_lazily(
+_OPEN = re.compile(
     rb"(?:(?:\\{0,15}[\"'])?\]?\s{0,4}(?::=|=>|[:=>])\s{0,4}[bfru]?[\"'`\\]{0,16}"
     rb"|[\"'\\]{0,16}(?:,\s{0,4}|\s{1,4}(?:\d )?)[\"'\\]{0,16})\Z"
 )
-_JOINED = compile_lazily(rb"(?i:passw(?:or)?d|pwd|secret|token|key)[:=>]")
-_ADDRESS = compile_lazily(rb"[A-Za-z][A-Za-z0-9+.-]{1,15}://(?P<value>[^/?#@\s\"'<>\\]{1,512})\Z")
-_USER = compile_lazily(
+_JOINED = re.compile(rb"(?i:passw(?:or)?d|pwd|secret|token|key)[:=>]")
+_ADDRESS = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]{1,15}://(?P<value>[^/?#@\s\"'<>\\]{1,512})\Z")
+_USER = re.compile(
     rb"[A-Za-z][A-Za-z0-9+.-]{1,15}://(?:([^/?#@\s\"'<>:\\]{0,256}):)?([^/?#@\s\"'<>:\\]{0,512})\Z"
 )
 

@@ -3,22 +3,19 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from traces.lazy_pattern import compile_lazily
 from traces.redaction.detection.assignments import MIN_VARIABLE_SECRET
 from traces.redaction.detection.secret_names import rate_name
 from traces.redaction.detection.value_forms import is_plausible_secret, is_random_token
 
-_OPTION = compile_lazily(r"--?([\w.-]+)")
-_ASSIGNED = compile_lazily(r"(?:--?|/)?([\w.-]{1,64})[=:](.+)", re.DOTALL)
-_HEADER = compile_lazily(
+_OPTION = re.compile(r"--?([\w.-]+)")
+_ASSIGNED = re.compile(r"(?:--?|/)?([\w.-]{1,64})[=:](.+)", re.DOTALL)
+_HEADER = re.compile(
     r"([\w-]{1,64})\s*:\s+(?:(?:bearer|basic|token)\s+)?(.+)", re.DOTALL | re.IGNORECASE
 )
-_LOGIN = compile_lazily(r"[^:\s/]{1,64}:([^@\s]+)")
+_LOGIN = re.compile(r"[^:\s/]{1,64}:([^@\s]+)")
 """A user and a password."""
 _LOGIN_NAMES = ("u", "user", "auth", "login", "cred", "creds", "credential", "credentials")
-_NO_SECRET = compile_lazily(
-    r"[-$<{%@/.~]|\d{1,7}\Z|(?i:true|false|none|null|auto|stdin|prompt|env)\Z"
-)
+_NO_SECRET = re.compile(r"[-$<{%@/.~]|\d{1,7}\Z|(?i:true|false|none|null|auto|stdin|prompt|env)\Z")
 MIN_COMMAND_SECRET = 4
 
 type CommandSecretSpan = tuple[int, int, int]

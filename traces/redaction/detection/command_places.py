@@ -5,7 +5,6 @@ In the text of a shell and in lists of words (`["curl", "-u", "joe:V"]`).
 
 import re
 
-from traces.lazy_pattern import compile_lazily
 from traces.redaction.detection.secret_place import QUOTE, SPACE, TEXT, SecretPlace
 from traces.redaction.detection.value_forms import (
     is_plausible_password,
@@ -44,7 +43,7 @@ _ASKS_PIPE = (
 """What reads a password from its standard input."""
 _ECHO = rb"\b(?:echo|printf)(?: -[neE]{1,3})? {1,2}(?:" + QUOTE + rb")?(?:[\w.-]{1,32}:)?"
 _PIPED = rb"[^\s\"'`\\|;&<>()$]"
-_OPEN_PIPE = compile_lazily(
+_OPEN_PIPE = re.compile(
     _ECHO + rb"(" + _PIPED + rb"{0,128})(?:\\{1,15}n?|\\?[\"'`]){0,4} {0,2}(?:\|[^\r\n|]{0,80})?\Z"
 )
 _LONGEST_PIPE = 320

@@ -1,8 +1,8 @@
 """Secrets in credential and settings files: `.env`, netrc, cloud and command-line tools."""
 
+import re
 from collections.abc import Iterator
 
-from traces.lazy_pattern import compile_lazily
 from traces.redaction.detection import patterns
 from traces.redaction.detection.credential_names import (
     MIN_SECRET_LENGTH,
@@ -50,18 +50,16 @@ HOME_CREDENTIAL_FILES = (
 """Files in a home directory."""
 MAX_CREDENTIAL_FILE = 1 << 18
 
-_LINE = compile_lazily(
-    rb"(?m)^\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*([\"']?)([^\r\n]*?)\2\s*(?:#.*)?$"
-)
-_LOGIN = compile_lazily(rb"(?:\A|\s)(?:password|_authToken|_password|_auth)[ \t=]+(\S+)")
-_FIELD = compile_lazily(
+_LINE = re.compile(rb"(?m)^\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*([\"']?)([^\r\n]*?)\2\s*(?:#.*)?$")
+_LOGIN = re.compile(rb"(?:\A|\s)(?:password|_authToken|_password|_auth)[ \t=]+(\S+)")
+_FIELD = re.compile(
     rb"\"(?:auth|identitytoken|[a-z_]*token|[a-z_]*secret|password)\"\s*:\s*\"([^\"]+)"
 )
-_KUBE = compile_lazily(
+_KUBE = re.compile(
     rb"(?m)^\s*(?:token|password|client-key-data|oauth_token)\s*:\s*[\"']?([^\s\"']+)"
 )
-_ALONE = compile_lazily(rb"\s*(\S{16,4096})\s*")
-_PGPASS = compile_lazily(rb"(?m)^(?:[^:\r\n]*:){4}([^\r\n]+)$")
+_ALONE = re.compile(rb"\s*(\S{16,4096})\s*")
+_PGPASS = re.compile(rb"(?m)^(?:[^:\r\n]*:){4}([^\r\n]+)$")
 
 
 def find_file_secrets(name: str, data: bytes) -> Iterator[str]:

@@ -6,7 +6,6 @@ from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from urllib.parse import unquote, unquote_to_bytes
 
-from traces.lazy_pattern import compile_lazily
 from traces.redaction.detection import patterns
 from traces.redaction.detection.prefilter import find_possible_formats
 from traces.redaction.detection.secret_names import is_secret_of, mentions_secret, rate_name
@@ -15,29 +14,29 @@ from traces.redaction.detection.value_forms import is_plausible_secret
 MIN_SECRET_LENGTH = 8
 MIN_UNSURE_LENGTH = 12
 """Of a value in a URL whose name may also be that of a page or a version."""
-_KEY_NAME = compile_lazily(r"(?i)(key|token|secret|passw|credential)")
-_NOT_SECRET = compile_lazily(r"(?i)^(/|\d+$|true$|false$|none$)")
+_KEY_NAME = re.compile(r"(?i)(key|token|secret|passw|credential)")
+_NOT_SECRET = re.compile(r"(?i)^(/|\d+$|true$|false$|none$)")
 
-AUTH_HEADER = compile_lazily(
+AUTH_HEADER = re.compile(
     r"(?i)(?:authorization|proxy-authorization|authentication|x-amz-security-token"
     r"|.*(?:api-?key|-key|-token|-secret|-password|-signature|-auth))\Z"
 )
-_NOT_AUTH = compile_lazily(
+_NOT_AUTH = re.compile(
     r"(?i)(?:.*-)?(?:idempotency|sec-websocket|surrogate|cache|partition|routing|sort)-key\Z"
 )
-AUTH_SCHEME = compile_lazily(
+AUTH_SCHEME = re.compile(
     r"(?i)(?:bearer|basic|digest|token|apikey|api-key|key|negotiate|aws4-hmac-sha256)\s+"
 )
-ONE_TIME_SCHEME = compile_lazily(r"(?i)(?:digest|aws4|negotiate)")
+ONE_TIME_SCHEME = re.compile(r"(?i)(?:digest|aws4|negotiate)")
 """Schemes with a new value for each request, so searching it elsewhere is useless."""
-COOKIE_PAIR = compile_lazily(r"([^=;,\s]+\s*=\s*)([^;]*)")
-PROTOCOL_TOKEN = compile_lazily(r"[\w~+/=-]{16,}")
+COOKIE_PAIR = re.compile(r"([^=;,\s]+\s*=\s*)([^;]*)")
+PROTOCOL_TOKEN = re.compile(r"[\w~+/=-]{16,}")
 """A part of an offered protocol that may be a token: `bearer, V`, `base64url.bearer.V`."""
-_ATTRIBUTE = compile_lazily(r"(?i)(?:path|domain|expires|max-age|samesite|version)\s*=\s*\Z")
-URL_USERINFO = compile_lazily(
+_ATTRIBUTE = re.compile(r"(?i)(?:path|domain|expires|max-age|samesite|version)\s*=\s*\Z")
+URL_USERINFO = re.compile(
     rb"(?:\A|(?<=[\s\"'<(=]))([a-z][a-z0-9+.-]{1,15}://)([^/?#@\s\"'<>]{1,512})@"
 )
-PARAMETER = compile_lazily(rb"((?:\A|[?&;#])([\w.%\[\]-]{1,64})=)([^&;#\s\"'<>]+)")
+PARAMETER = re.compile(rb"((?:\A|[?&;#])([\w.%\[\]-]{1,64})=)([^&;#\s\"'<>]+)")
 
 
 def find_environment_secrets(environment: Mapping[str, str]) -> tuple[str, ...]:

@@ -1,9 +1,10 @@
 """Secrets in lists of values: variables of a program, cookies, columns of a table."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 
-from traces.lazy_dataclass import dataclass
-from traces.lazy_pattern import compile_lazily
+from msgspec import Struct
+
 from traces.redaction.detection.openings import find_near_openings
 from traces.redaction.detection.secret_place import QUOTE, SPACE
 from traces.redaction.detection.value_forms import is_plausible_password, is_random_token
@@ -11,17 +12,17 @@ from traces.redaction.detection.value_forms import is_plausible_password, is_ran
 type Span = tuple[int, int]
 
 _ENVIRONMENT = rb"\"env(?:ironment|_vars|Vars)?\\{0,15}\"" + SPACE + rb"{0,4}:" + SPACE
-_ENVIRONMENT_BLOCK = compile_lazily(_ENVIRONMENT + rb"{0,4}\{([^{}]{1,16384})")
+_ENVIRONMENT_BLOCK = re.compile(_ENVIRONMENT + rb"{0,4}\{([^{}]{1,16384})")
 """The variables of a program, as in the settings of MCP servers."""
-_ENVIRONMENT_START = compile_lazily(_ENVIRONMENT + rb"{0,4}\{")
-_VALUE = compile_lazily(rb"\"([\w.~+/=-]{16,4096}+)\\{0,15}\"")
-_VARIABLE_NAME = compile_lazily(
+_ENVIRONMENT_START = re.compile(_ENVIRONMENT + rb"{0,4}\{")
+_VALUE = re.compile(rb"\"([\w.~+/=-]{16,4096}+)\\{0,15}\"")
+_VARIABLE_NAME = re.compile(
     rb"\"(?![\w-]*(?i:sha|id|hash|digest|version|commit|path|url|uri|host|ref|rev|name|dir|home)"
     rb"\\{0,15}\")[A-Za-z_]\w{0,64}\\{0,15}\"" + SPACE + rb"{0,4}:" + SPACE
     + rb"{0,4}\\{0,15}\Z"
 )  # fmt: skip
 _LONGEST_NAME = 180
-_OPEN_VARIABLE = compile_lazily(
+_OPEN_VARIABLE = re.compile(
     rb"[{,]" + SPACE + rb"{0,16}\\{0,15}\"[A-Za-z_]\w{0,64}\\{0,15}\"" + SPACE + rb"{0,4}:"
     + SPACE + rb"{0,4}\\{0,15}\"([\w.~+/=-]{0,4096}+)\Z"
 )  # fmt: skip
@@ -30,43 +31,38 @@ _CONTAINER = (
     rb"(?i)\"(?:[\w.-]{0,40}?(?:passwords|passwd|secrets?|tokens|credentials?|api_?keys|access_?keys)"
     rb"|stringData)\\{0,15}\"" + SPACE + rb"{0,4}:" + SPACE
 )  # fmt: skip
-_CONTAINER_BLOCK = compile_lazily(
-    _CONTAINER + rb"{0,16}(?:\{([^{}]{1,16384})|\[([^\[\]]{1,16384}))"
-)
-_CONTAINER_START = compile_lazily(_CONTAINER + rb"{0,16}[{\[]")
-_STRING = compile_lazily(rb"\"([^\s\"'`\\]{6,4096}+)\\{0,15}\"(?!" + SPACE + rb"{0,4}:)")
+_CONTAINER_BLOCK = re.compile(_CONTAINER + rb"{0,16}(?:\{([^{}]{1,16384})|\[([^\[\]]{1,16384}))")
+_CONTAINER_START = re.compile(_CONTAINER + rb"{0,16}[{\[]")
+_STRING = re.compile(rb"\"([^\s\"'`\\]{6,4096}+)\\{0,15}\"(?!" + SPACE + rb"{0,4}:)")
 """No key of a mapping."""
-_OPEN_STRING = compile_lazily(rb"[{,:\[]" + SPACE + rb"{0,16}\\{0,15}\"([^\s\"'`\\]{0,4096}+)\Z")
+_OPEN_STRING = re.compile(rb"[{,:\[]" + SPACE + rb"{0,16}\\{0,15}\"([^\s\"'`\\]{0,4096}+)\Z")
 
 _COOKIES = (
     rb"(?i:(?:^|[^\w-])(?:set-)?cookie)" + rb"(?:" + QUOTE + rb")?[:,]" + SPACE + rb"{0,4}(?:"
     + QUOTE + rb")?"
 )  # fmt: skip
-_COOKIE_LINE = compile_lazily(
-    _COOKIES + rb"((?:[\w.-]{1,64}=[^\s\"'`\\;,]{0,4096}+;? {0,2}){1,64})"
-)
-_COOKIE_START = compile_lazily(_COOKIES)
-_COOKIE = compile_lazily(rb"([\w.-]{1,64})=([^\s\"'`\\;,]{16,4096}+)")
-_OPEN_COOKIE = compile_lazily(
+_COOKIE_LINE = re.compile(_COOKIES + rb"((?:[\w.-]{1,64}=[^\s\"'`\\;,]{0,4096}+;? {0,2}){1,64})")
+_COOKIE_START = re.compile(_COOKIES)
+_COOKIE = re.compile(rb"([\w.-]{1,64})=([^\s\"'`\\;,]{16,4096}+)")
+_OPEN_COOKIE = re.compile(
     _COOKIES + rb"(?:[\w.-]{1,64}=[^\s\"'`\\;,]{0,4096}+; {0,2}){0,64}[\w.-]{1,64}="
     rb"([^\s\"'`\\;,]{0,4096}+)\Z"
 )
 
 _SECRET_COLUMN = rb"(?:password|passwd|secret|api_?key|access_?token|auth_?token)"
-_COLUMN_NAME = compile_lazily(rb"(?i)[ \"*`]{0,4}[\w.-]{0,24}" + _SECRET_COLUMN + rb"[ \"*`]{0,4}")
-_COLUMN = compile_lazily(
+_COLUMN_NAME = re.compile(rb"(?i)[ \"*`]{0,4}[\w.-]{0,24}" + _SECRET_COLUMN + rb"[ \"*`]{0,4}")
+_COLUMN = re.compile(
     rb"[PpSsAa](?i:(?<=p)assw(?:or)?d|(?<=s)ecret|(?<=a)(?:pi_?key|(?:ccess|uth)_?token))"
     rb"(?=[ \"*`]{0,4}(?:[,;\t|\r\n\\]|\Z))"
 )
-_LINE_END = compile_lazily(rb"\r?\n|\\{1,15}r\\{1,15}n|\\{1,15}n|\\{0,15}\"\Z|\Z")
-_HEADER_CELL = compile_lazily(rb"[ \"*`]{0,4}[A-Za-z_][\w ./@-]{0,40}[ \"*`]{0,4}")
+_LINE_END = re.compile(rb"\r?\n|\\{1,15}r\\{1,15}n|\\{1,15}n|\\{0,15}\"\Z|\Z")
+_HEADER_CELL = re.compile(rb"[ \"*`]{0,4}[A-Za-z_][\w ./@-]{0,40}[ \"*`]{0,4}")
 _MOST_ROWS, _LONGEST_HEADER = 10_000, 2_000
 _SEPARATORS = (b",", b";", b"\t", b"|")
-_CELL_VALUE = compile_lazily(rb"[ \"*`]*([^\s\"*`]{6,4096})[ \"*`]*\Z")
+_CELL_VALUE = re.compile(rb"[ \"*`]*([^\s\"*`]{6,4096})[ \"*`]*\Z")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Header:
+class _Header(Struct, frozen=True, kw_only=True):
     """The first line of a table."""
 
     end: int

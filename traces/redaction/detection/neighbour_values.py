@@ -8,8 +8,6 @@ PHP's `define('DB_PASSWORD', 'V')`.
 import re
 from collections.abc import Iterator
 
-from traces.lazy_pattern import compile_lazily
-
 type Span = tuple[int, int]
 
 REACH = 160
@@ -18,14 +16,14 @@ _QUOTE = rb"\\{0,15}[\"'`]"
 _SPACE = rb"(?:\s|\\{1,15}[nrt])"
 _VALUE = rb"([^\s\"'`\\<>]{6,4096}+)"
 _FIELD = rb"(?i:[\w.-]{0,24}(?:value|val|content|plaintext|data|string|secret|text|default))"
-_CALL = compile_lazily(rb"[(\[]" + _SPACE + rb"{0,16}" + _QUOTE + rb"\Z")
+_CALL = re.compile(rb"[(\[]" + _SPACE + rb"{0,16}" + _QUOTE + rb"\Z")
 _IS = rb"(?:" + _QUOTE + rb")?" + _SPACE + rb"{0,4}[:=]" + _SPACE + rb"{0,4}"
 _NAMED = rb"(?i:name|key|id|field|label|header|variable|type)"
-_BEFORE = compile_lazily(
+_BEFORE = re.compile(
     _FIELD + _IS + rb"(" + _QUOTE + rb")" + _VALUE + rb"\1(?:" + _SPACE + rb"|,)[^{}<>]{0,80}?"
     + _NAMED + _IS + _QUOTE + rb"[\w.-]{0,40}\Z"
 )  # fmt: skip
-_NAMED_AS = compile_lazily(rb"(?i:[:=][ \t\r\n]{0,4}\\{0,15}[\"'`])[\w.-]{0,40}\Z")
+_NAMED_AS = re.compile(rb"(?i:[:=][ \t\r\n]{0,4}\\{0,15}[\"'`])[\w.-]{0,40}\Z")
 _ARGUMENT = _QUOTE + rb"," + _SPACE + rb"{0,16}" + _QUOTE
 _NEXT_FIELD = (
     rb"(?:" + _QUOTE + rb"(?:,|:?" + _SPACE + rb"{0,4}\{|" + _SPACE + rb")"
@@ -38,7 +36,7 @@ _BLOCK = (
     rb"(?:" + _QUOTE + rb")?" + _SPACE + rb"{0,4}[:=]" + _SPACE + rb"{0,4}(?:[|>][+-]?" + _SPACE
     + rb"{1,16}|(?:\\{0,15}\"){3}" + _SPACE + rb"{0,4}|(?:\\{0,15}'){3}" + _SPACE + rb"{0,4})"
 )  # fmt: skip
-_WORD = compile_lazily(
+_WORD = re.compile(
     rb"(?:[vV]al|VAL|[cC]ontent|[pP]laintext|[dD]ata|[sS]tring|[sS]ecret|[tT]ext|default)"
 )
 _AFTER = tuple(
@@ -50,13 +48,13 @@ _AFTER = tuple(
         (_BLOCK, rb""),
     )
 )
-_AFTER_ARGUMENT = compile_lazily(
+_AFTER_ARGUMENT = re.compile(
     _ARGUMENT + rb"([^\s\"'`\\<>]{8,4096}+)" + _QUOTE + _SPACE + rb"{0,16}(?:[,)\]]|\Z)"
 )
-_OPEN = compile_lazily(
+_OPEN = re.compile(
     rb"(?:" + rb"|".join((_ARGUMENT, _NEXT_FIELD, _ELEMENT, _NEXT_ELEMENT, _BLOCK)) + rb")\Z"
 )
-_NEXT_ITEM = compile_lazily(rb"(?:\n|\\n)\s*-\s")
+_NEXT_ITEM = re.compile(rb"(?:\n|\\n)\s*-\s")
 
 SIGN = (
     rb"(?:[\\\"'`]+(?:[,\s}nr]|:?[\s\\nrt]*\{|[^<>{}]{0,80}>)|\s*[\r\n]|\\+[rn]|</"

@@ -9,7 +9,6 @@ an error internally.)
 
 import re
 
-from traces.lazy_pattern import compile_lazily
 from traces.redaction.detection import assignments, placed_values
 from traces.redaction.detection.command_places import find_open_pipe
 from traces.redaction.detection.file_places import is_encoded_login
@@ -47,21 +46,21 @@ _CONTEXT = 8
 _LONG_RUN = 8192
 _LARGE = 1 << 15
 """Bytes of a text from which one more native pass costs less than to search places everywhere."""
-_WORD = compile_lazily(rb"(?<![A-Za-z0-9])|(?<=\\[nrtbf])")
-_BEARER = compile_lazily(rb"(?i:bearer|ssws) ((?=[A-Za-z.~+/=_-]{0,64}\d)[\w.~+/=-]{20,4096})")
-_BASIC = compile_lazily(rb"(?i:basic) ([A-Za-z0-9+/]{20,4096}={0,2})(?![A-Za-z0-9+/=])")
+_WORD = re.compile(rb"(?<![A-Za-z0-9])|(?<=\\[nrtbf])")
+_BEARER = re.compile(rb"(?i:bearer|ssws) ((?=[A-Za-z.~+/=_-]{0,64}\d)[\w.~+/=-]{20,4096})")
+_BASIC = re.compile(rb"(?i:basic) ([A-Za-z0-9+/]{20,4096}={0,2})(?![A-Za-z0-9+/=])")
 """A login of RFC 7617 in a text."""
-_CHAT_BOT = compile_lazily(rb"(?<=\d{8}):(AA[\w-]{33})(?![\w-])")
+_CHAT_BOT = re.compile(rb"(?<=\d{8}):(AA[\w-]{33})(?![\w-])")
 """Telegram: the number of a bot and its token."""
-_ENTRA_SECRET = compile_lazily(rb"(?<=[A-Za-z0-9_~.-]{3}\d)Q~([\w.~-]{31,40})(?![\w~-])")
+_ENTRA_SECRET = re.compile(rb"(?<=[A-Za-z0-9_~.-]{3}\d)Q~([\w.~-]{31,40})(?![\w~-])")
 """Microsoft Entra: the secret of a client."""
-_BRAINTREE = compile_lazily(rb"\$(?:production|sandbox)\$[a-z0-9]{16}\$([0-9a-f]{32})(?!\w)")
+_BRAINTREE = re.compile(rb"\$(?:production|sandbox)\$[a-z0-9]{16}\$([0-9a-f]{32})(?!\w)")
 _SPLIT_TOKENS = ((b":AA", _CHAT_BOT), (b"Q~", _ENTRA_SECRET))
 """Tokens whose beginning a character outside of tokens ends, so that it is in no suspect run."""
-_AFTER_WORD = compile_lazily(rb"(?:(?i:bearer |ssws |basic )|\d{8}:|\dQ~|\$[a-z0-9]{16}\$)\Z")
+_AFTER_WORD = re.compile(rb"(?:(?i:bearer |ssws |basic )|\d{8}:|\dQ~|\$[a-z0-9]{16}\$)\Z")
 
 _PEM, _DASHES = b"PRIVATE KEY", b"-----"  # a repeated byte is found sooner
-_OPEN_BLOCK = compile_lazily(
+_OPEN_BLOCK = re.compile(
     rb"-----BEGIN [A-Z0-9 ]{0,32}PRIVATE KEY(?: BLOCK)?-----(?!(?s:.)*-----END)"
 )
 MAX_OPEN_SECRET = 16_384

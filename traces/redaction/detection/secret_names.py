@@ -4,17 +4,17 @@ A name is split into words at signs and capitals. What the last word says counts
 `password_policy` or `TOKEN_COUNT` is no secret.
 """
 
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Literal
 
-from traces.lazy_pattern import compile_lazily
 from traces.redaction.detection.value_forms import is_plausible_secret, is_random_token
 
 type NameStrength = Literal["sure", "likely", "maybe"]
 """`sure`: the value is a secret; `likely`: it is one if it may be one; `maybe`: if it is random."""
 
-_WORD = compile_lazily(r"[A-Z]+(?![a-z])|[A-Z]?[a-zß-ÿ]+|[^\W\d_]+")
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-zß-ÿ]+|[^\W\d_]+")
 _SURE_WORDS = (
     "password passwords passwd passwort passphrase passcode pwd pswd secret secrets apikey apikeys"
     " credential credentials kennwort contraseña contrasena senha wachtwoord hasło haslo parola"

@@ -1,20 +1,19 @@
 """What a place of secrets is: a beginning, the value, and what has to follow it."""
 
+import re
 from collections.abc import Callable
 
-from traces.lazy_dataclass import dataclass
-from traces.lazy_pattern import compile_lazily
+from msgspec import Struct
 
 LONGEST_PLACED = 16_384
 QUOTE = rb"\\{0,15}[\"'`]"
 SPACE = rb"(?:[ \t\r\n]|\\{1,15}[nrt])"
 TEXT = rb"[^\s\"'`\\]"
 
-_BOUNDS = compile_lazily(rb"\{(\d+),\d+\}")
+_BOUNDS = re.compile(rb"\{(\d+),\d+\}")
 
 
-@dataclass(frozen=True, slots=True)
-class SecretPlace:
+class SecretPlace(Struct, frozen=True):
     """A place of secrets: its beginning, one character of the value, bounds, and the rest."""
 
     beginning: bytes

@@ -1,28 +1,25 @@
 """Whether a value looks like a secret, or like a template, a path or an identifier."""
 
+import re
 from itertools import pairwise
 
-from traces.lazy_pattern import compile_lazily
-
-NO_VALUE = compile_lazily(
+NO_VALUE = re.compile(
     rb"(?:REDACTED|RD)[a-z]\d+x*Z|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+|0x[0-9A-Fa-f]{1,16}"
 )
 _MIXED_CASE = rb"(?=[A-Z0-9]*[a-z])(?=[a-z0-9]*[A-Z])"
-_RANDOM_PART = compile_lazily(
+_RANDOM_PART = re.compile(
     rb"\.(?:(?=(?:[A-Za-z]{1,12}\d{1,4}){3})%b[A-Za-z0-9]{16,24}"
     rb"|(?=(?:[A-Za-z]{1,32}\d{1,8}){3})%b[A-Za-z0-9]{25,64})\Z" % (_MIXED_CASE, _MIXED_CASE)
 )
-_ESCAPE = compile_lazily(rb"\\+u[0-9a-fA-F]{4}|%[0-9a-fA-F]{2}")
-_PARTS = compile_lazily(rb"[A-Za-z]+|[0-9]+")
-_WORD_PARTS = compile_lazily(rb"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
+_ESCAPE = re.compile(rb"\\+u[0-9a-fA-F]{4}|%[0-9a-fA-F]{2}")
+_PARTS = re.compile(rb"[A-Za-z]+|[0-9]+")
+_WORD_PARTS = re.compile(rb"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 _LONGEST_RANDOM_PART = 2.5
 """Mean length of the parts of a random text; the words of an identifier are longer."""
 _LONGEST_WORDLESS_PART = 5.0
 """The same of a text in which a part can hardly be pronounced."""
-_CONSONANTS = compile_lazily(
-    rb"(?i)(?!ngth|ghts|tchs)[bcdfghjklmnpqrstvwxz]{4}|[jqxz][bcdfgjkmpqvwxz]"
-)
-_CODE = compile_lazily(
+_CONSONANTS = re.compile(rb"(?i)(?!ngth|ghts|tchs)[bcdfghjklmnpqrstvwxz]{4}|[jqxz][bcdfgjkmpqvwxz]")
+_CODE = re.compile(
     rb"[\[$<{%*(),;\]]|[~.]?/[A-Za-z]+(?:[/._-][A-Za-z]|\Z)|https?:"
     rb"|(?s:.*(?:\{\w*\}|\{\{|\$\{|<\w|\.\.\.|REDACTED))"
 )

@@ -8,19 +8,18 @@ their limits.
 import functools
 import json
 import math
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
 import duckdb
-
-from traces.lazy_dataclass import dataclass
-from traces.lazy_pattern import compile_lazily
+from msgspec import Struct
 
 type SqlValue = str | int | float | bool | None
 
 _HERE = Path(__file__).parent
-_RANGE = compile_lazily(r"(\w+)\s*=\s*([\d.]+?)\.\.([\d.]*)")
-_DEFAULT = compile_lazily(r"(\w+)\s*=\s*(\"[^\"]*\"|[^,\s]+)")
+_RANGE = re.compile(r"(\w+)\s*=\s*([\d.]+?)\.\.([\d.]*)")
+_DEFAULT = re.compile(r"(\w+)\s*=\s*(\"[^\"]*\"|[^,\s]+)")
 
 MACROS = (
     "gamma",
@@ -84,8 +83,7 @@ VIEWS = (
 """All macros and views, each after those it uses."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SqlQuestion:
+class SqlQuestion(Struct, frozen=True, kw_only=True):
     """A named query of a store."""
 
     name: str

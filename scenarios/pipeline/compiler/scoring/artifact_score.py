@@ -1,17 +1,16 @@
 """The score of one artifact."""
 
 from collections.abc import Mapping
-from dataclasses import field
+
+from msgspec import Struct, field
 
 from scenarios.pipeline.compiler.types import PASS, Result
-from traces.lazy_dataclass import dataclass
 
 MAX_EXPLANATION = 400
 """Longest explanation in characters."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArtifactScore:
+class ArtifactScore(Struct, frozen=True, kw_only=True):
     """Result and score of an artifact, and why the score is not full."""
 
     result: Result

@@ -2,21 +2,21 @@
 
 import json
 
+from msgspec import Struct
+
 from scenarios.pipeline.compiler.scoring.artifact_score import (
     ArtifactScore,
     make_artifact_score,
     score_unreadable_artifact,
 )
 from scenarios.pipeline.compiler.scoring.sequence_alignment import align_sequences
-from traces.lazy_dataclass import dataclass
 
 KEYS = ("kind", "text", "line", "column", "start", "space")
 MAX_TOKEN_RATIO = 4
 """Longest list that is scored, as a multiple of the expected number of tokens."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GradedToken:
+class GradedToken(Struct, frozen=True, kw_only=True):
     """A token in the three parts that are scored."""
 
     name: tuple[object, object]

@@ -3,21 +3,21 @@
 import json
 from collections.abc import Iterator
 
+from msgspec import Struct
+
 from scenarios.pipeline.compiler.scoring.artifact_score import (
     ArtifactScore,
     make_artifact_score,
     score_unreadable_artifact,
 )
 from scenarios.pipeline.compiler.scoring.sequence_alignment import align_sequences
-from traces.lazy_dataclass import dataclass
 
 MAX_NODE_RATIO = 4
 MAX_DEPTH = 200
 """A tree with over MAX_NODE_RATIO times the expected nodes, or deeper than this, is not scored."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SyntaxNode:
+class SyntaxNode(Struct, frozen=True, kw_only=True):
     """A node; an omitted part has kind None."""
 
     kind: object
@@ -36,8 +36,7 @@ class SyntaxNode:
         return " ".join(str(each) for each in parts if each is not None) or "nothing"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodePair:
+class NodePair(Struct, frozen=True, kw_only=True):
     """Two nodes at the same place, one of which may be missing."""
 
     path: str

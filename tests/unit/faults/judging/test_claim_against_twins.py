@@ -1,6 +1,6 @@
 """A claim is told against clean runs: what stands in all of them is habit, not a claim."""
 
-from dataclasses import replace
+from copy import replace
 
 import pytest
 

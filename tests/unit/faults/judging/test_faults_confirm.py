@@ -1,6 +1,6 @@
 """Forks that settle what rules cannot: what moves with the value alone depends on it."""
 
-from dataclasses import replace
+from copy import replace
 
 from faults.judging.counterfactual import confirm_by_forks
 from faults.judging.judge import RunEvidence

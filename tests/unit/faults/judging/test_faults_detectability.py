@@ -1,7 +1,7 @@
 """How a careful agent could have told: computed for each injection, and never declared."""
 
 import json
-from dataclasses import replace
+from copy import replace
 
 import pytest
 

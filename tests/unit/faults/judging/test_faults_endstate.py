@@ -1,7 +1,7 @@
 """A run ends rightly if a clean run ended so, and wrongly only if enough of them did not."""
 
 import json
-from dataclasses import replace
+from copy import replace
 
 import pytest
 

@@ -1,6 +1,6 @@
 """What counts as noticing, against twins that were struck by nothing; and the verdict on it."""
 
-from dataclasses import replace
+from copy import replace
 
 import pytest
 

@@ -2,7 +2,7 @@
 
 import json
 import random
-from dataclasses import replace
+from copy import replace
 from decimal import Decimal
 from typing import Literal
 

@@ -1,6 +1,6 @@
 """What a client's own retry of a write did: whether it was safe, and what was written too often."""
 
-from dataclasses import replace
+from copy import replace
 
 import pytest
 

@@ -1,7 +1,7 @@
 """A claim needs two readers: the rules, and one that was trained on labelled finals."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from copy import replace
 
 import pytest
 

@@ -5,7 +5,8 @@ The run is played by hand: a model asks for an order twice, is told of it, and s
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from copy import replace
+from dataclasses import dataclass
 from itertools import count
 
 import orjson

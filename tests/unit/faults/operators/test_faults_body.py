@@ -4,7 +4,7 @@ import gzip
 import hashlib
 import zlib
 from base64 import b64encode
-from dataclasses import replace
+from copy import replace
 
 import pytest
 

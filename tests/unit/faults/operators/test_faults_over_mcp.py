@@ -6,7 +6,8 @@ HTTP (in JSON or a stream, with a session or without) or over stdio.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from copy import replace
+from dataclasses import dataclass
 from itertools import count
 
 import pytest

@@ -8,7 +8,7 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Mapping
-from dataclasses import replace
+from copy import replace
 
 import brotli
 import pytest

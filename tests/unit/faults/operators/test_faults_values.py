@@ -1,7 +1,7 @@
 """What each wrong value looks like, and where it comes from."""
 
 import json
-from dataclasses import replace
+from copy import replace
 
 import pytest
 

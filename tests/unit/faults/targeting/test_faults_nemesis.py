@@ -1,7 +1,7 @@
 """The nemesis strikes the call it was told to, once, and writes down what it did."""
 
 import json
-from dataclasses import replace
+from copy import replace
 from itertools import count
 
 import pytest
@@ -39,7 +39,9 @@ class Agent:
         if x.response is None:
             chunks = tuple(Chunk(at=at, data=chunk.data) for chunk in answer.chunks)
             answer = Response(status=200, headers=answer.headers, chunks=chunks, at=at, ended=at)
-            whole = Exchange(**{n: getattr(x, n) for n in x.__slots__} | {"response": answer})
+            whole = Exchange(
+                **{n: getattr(x, n) for n in x.__struct_fields__} | {"response": answer}
+            )
             x = self.taps.response(whole) if self.taps.holds(x) else whole
         self.taps.done(x)
         self.seen.append(x)

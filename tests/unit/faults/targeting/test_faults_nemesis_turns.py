@@ -1,6 +1,6 @@
 """A result that the agent says once, over a WebSocket, is struck there and wherever it says it."""
 
-from dataclasses import replace
+from copy import replace
 
 import pytest
 

@@ -5,7 +5,7 @@ The run is played by hand: an order is asked for twice with another one in betwe
 
 import json
 import re
-from dataclasses import replace
+from copy import replace
 from itertools import count
 
 import pytest

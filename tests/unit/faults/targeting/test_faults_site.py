@@ -1,6 +1,6 @@
 """The call that is struck is the one that was meant, and no other."""
 
-from dataclasses import replace
+from copy import replace
 from itertools import chain
 
 import pytest

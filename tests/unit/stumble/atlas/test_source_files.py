@@ -1,6 +1,6 @@
 """Sources are read as their recipe describes them, or refused by name."""
 
-import dataclasses
+import copy
 import subprocess
 from pathlib import Path
 
@@ -69,7 +69,7 @@ def recipe(clone: Path) -> Recipe:
 def licensed(recipe: Recipe) -> Recipe:
     import hashlib
 
-    return dataclasses.replace(recipe, licence_sha256=hashlib.sha256(LICENCE.encode()).hexdigest())
+    return copy.replace(recipe, licence_sha256=hashlib.sha256(LICENCE.encode()).hexdigest())
 
 
 def test_ids_are_those_of_git(clone: Path) -> None:
@@ -95,7 +95,7 @@ def test_what_is_checked_out_does_not_matter_in_a_clone(clone: Path, licensed: R
 def test_another_commit_is_refused_with_the_command_that_gets_the_right_one(
     clone: Path, licensed: Recipe
 ) -> None:
-    other = dataclasses.replace(licensed, commit="0" * 40)
+    other = copy.replace(licensed, commit="0" * 40)
     with pytest.raises(SourceRefused, match="example: .* commit 0{12}; fetch it: git -C"):
         list(read_source_files(other, clone))
 
@@ -131,7 +131,7 @@ def test_a_licence_that_changed_or_is_missing_is_refused(
 
 
 def test_a_licence_that_the_recipe_does_not_know_is_refused(recipe: Recipe, clone: Path) -> None:
-    unlicensed = dataclasses.replace(recipe, licence=None, licence_path=None, licence_sha256=None)
+    unlicensed = copy.replace(recipe, licence=None, licence_path=None, licence_sha256=None)
     with pytest.raises(SourceRefused, match="it has a licence file, LICENSE, which the recipe"):
         list(read_source_files(unlicensed, clone))
 

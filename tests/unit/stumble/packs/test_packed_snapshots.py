@@ -1,7 +1,7 @@
 """Snapshots that come in packs: nothing gets into a store that is not what its name promises."""
 
 import sys
-from dataclasses import replace
+from copy import replace
 from pathlib import Path
 
 import pytest

@@ -4,7 +4,7 @@ import json
 import sys
 import tracemalloc
 from collections.abc import Callable
-from dataclasses import replace
+from copy import replace
 from functools import partial
 from pathlib import Path
 from types import FrameType

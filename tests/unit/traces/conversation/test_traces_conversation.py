@@ -2,7 +2,7 @@
 
 import gzip
 import json
-from dataclasses import replace
+from copy import replace
 from itertools import count
 
 import pytest

@@ -1,6 +1,8 @@
 """Values, where they do more than hold what they were given."""
 
-from dataclasses import fields, replace
+from copy import replace
+
+from msgspec.structs import fields
 
 from traces.model import BodyEdit, Exchange, Request, Response
 

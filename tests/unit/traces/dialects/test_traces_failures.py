@@ -1,7 +1,7 @@
 """Why a stage failed: seven causes in their order, each with what proves it."""
 
 import json
-from dataclasses import replace
+from copy import replace
 
 import pytest
 

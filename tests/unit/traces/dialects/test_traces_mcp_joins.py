@@ -1,7 +1,7 @@
 """A call over MCP is found to be the call that the model asked for, and nothing else is a call."""
 
 import json
-from dataclasses import replace
+from copy import replace
 
 from tests.unit.traces.conversation.test_traces_conversation import GO, ORDER, RATE, Play, result
 from traces.conversation.derived_steps import DerivedSteps, ToolUse

@@ -3,7 +3,7 @@
 import gzip
 import json
 from collections.abc import Iterator
-from dataclasses import replace
+from copy import replace
 from io import BytesIO
 from itertools import count
 from pathlib import Path

@@ -5,7 +5,7 @@ import http.client
 import json
 import urllib.request
 from collections import Counter
-from dataclasses import replace
+from copy import replace
 from pathlib import Path
 from typing import Any
 

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import zlib
-from dataclasses import replace
+from copy import replace
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory

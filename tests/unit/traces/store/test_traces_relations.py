@@ -1,13 +1,13 @@
 """Tables from rows."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Struct
 
 from traces.store.schema import (
     MAX_TEXT_BYTES,
@@ -80,8 +80,7 @@ def test_a_text_is_clipped_where_a_character_ends(start: str, size: int) -> None
     assert kept == text or len(kept.encode()) > MAX_TEXT_BYTES - 4
 
 
-@dataclass(frozen=True)
-class SampleCase:
+class SampleCase(Struct, frozen=True):
     stage: str
     program: str
     result: str

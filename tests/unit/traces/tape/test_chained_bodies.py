@@ -1,6 +1,6 @@
 """A body of a tape is its parent and what is new, and is restored while it is read."""
 
-from dataclasses import replace
+from copy import replace
 
 import pytest
 from hypothesis import given

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Buffer, Sequence
-from dataclasses import replace
+from copy import replace
 from pathlib import Path
 from typing import Any
 

@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
+from copy import replace
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any

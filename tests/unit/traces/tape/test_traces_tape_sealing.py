@@ -4,7 +4,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from dataclasses import replace
+from copy import replace
 from pathlib import Path
 
 import pytest
