@@ -49,7 +49,9 @@ from traces.model import (
     find_header,
 )
 from traces.redaction.redactor import RedactionRecord
-from traces.tape import LazyExchanges, Tape, is_complete_exchange
+from traces.tape.random_access import LazyExchanges
+from traces.tape.reader import Tape
+from traces.tape.table_of_contents import is_complete_exchange
 
 type OnMiss = Literal["refuse", "live", "halt"]
 """How a request that is not in the recording is handled: refused; sent out, if something can answer

@@ -14,7 +14,7 @@ from faults.plugins import find_operator
 from faults.targeting.read_or_write import classify_call_side
 from traces.conversation.derived_steps import DerivedSteps, ToolUse
 from traces.model import Exchange, Injection
-from traces.tape import Tape
+from traces.tape.reader import Tape
 
 
 class JudgedRun(Protocol):

@@ -39,7 +39,7 @@ from traces.model import (
     OutcomeClass,
     RunEnding,
 )
-from traces.tape import Tape
+from traces.tape.reader import Tape
 
 MIN_CLEAN_TWINS = 3
 ENDINGS_FAILED = ("crash", "budget")

@@ -29,7 +29,7 @@ from traces.dialects.types import DialectLens
 from traces.model import Request
 from traces.redaction.fingerprints import find_replaceable_tags
 from traces.redaction.redactor import PLACEHOLDER, RedactionRecord
-from traces.tape import hash_request_parts
+from traces.tape.table_of_contents import hash_request_parts
 
 type PlaceholderNormalizer = Callable[[bytes], bytes]
 """Makes placeholders of the same secret equal, regardless of its length."""

@@ -18,7 +18,7 @@ from traces.bodies.content_encoding import decode_content_or_raw
 from traces.dialects import find_dialect
 from traces.model import Exchange, Headers, Request, Response
 from traces.redaction.redactor import PLACEHOLDER
-from traces.tape import is_complete_exchange
+from traces.tape.table_of_contents import is_complete_exchange
 
 _INDEX = re.compile(r"\[\d+\]")
 _WINDOW_CHARS = 40

@@ -48,7 +48,8 @@ from traces.conversation.volatile_fields import VolatileValue
 from traces.dialects import find_dialect, mcp
 from traces.model import Exchange, Request
 from traces.redaction.redactor import RedactionRecord
-from traces.tape import LazyExchanges, hash_request_parts
+from traces.tape.random_access import LazyExchanges
+from traces.tape.table_of_contents import hash_request_parts
 
 type MatchKind = Literal["bytes", "meaning", "gist"]
 """Which parts were equal: all bytes, the canonical form, or the gist of an MCP message."""

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from traces.conversation.derived_steps import iter_exchange_events
 from traces.conversation.tracker import ConversationTracker
-from traces.tape import Tape
+from traces.tape.reader import Tape
 
 
 @dataclass(frozen=True, slots=True)

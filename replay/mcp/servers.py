@@ -10,7 +10,7 @@ from copy import replace
 
 from traces.dialects import mcp
 from traces.model import Chunk, Exchange, Request, Response
-from traces.tape import Tape
+from traces.tape.reader import Tape
 
 type McpServerExchanges = tuple[Exchange, ...]
 

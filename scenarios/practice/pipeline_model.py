@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager
 from urllib.parse import urlsplit
 
-from traces.tape import Tape
+from traces.tape.reader import Tape
 
 type ModelHosts = Mapping[str, tuple[str, int]]
 """The address behind each host name."""

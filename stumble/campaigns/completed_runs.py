@@ -21,7 +21,7 @@ from stumble.errors import UsageError
 from stumble.store.campaign_names import get_plan_experiment
 from stumble.user_data.paths import new_experiment_id
 from traces.store.trace_store import TraceStore
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 WORKER_EXIT_SECONDS = 30.0
 """Seconds to wait for workers of a session that was killed."""

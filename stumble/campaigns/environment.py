@@ -25,7 +25,7 @@ from stumble.runs.launcher import ColdLauncher, WarmAgentProcess, WarmLauncher, 
 from stumble.runs.scenario_runner import fill_practice_command
 from stumble.runs.types import AgentLauncher, Hosts, RunEnvironment, RunLabels
 from traces.store.trace_store import TraceStore
-from traces.tape import Tape, read_tape
+from traces.tape.reader import Tape, read_tape
 
 AGENT_STOP_SECONDS = 5.0
 """Seconds that an agent gets to end after a stop signal."""

@@ -16,7 +16,7 @@ from stumble.campaigns.sample_size import (
 from stumble.campaigns.spec import Campaign
 from stumble.verdicts.exclusions import NO_TWINS_NOTE
 from traces.conversation.derived_steps import derive_tape_steps
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 
 class CampaignEstimate(Struct, frozen=True, kw_only=True):

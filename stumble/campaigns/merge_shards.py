@@ -23,7 +23,7 @@ from stumble.packs.read_pack import is_pack
 from stumble.store.index import refresh_index
 from traces.model import Trajectory
 from traces.store.trace_store import TraceStore
-from traces.tape import read_tape_lazily
+from traces.tape.reader import read_tape_lazily
 
 PLAN_KEYS = ("surroundings", "shards", "experiment")
 """What all shards of a campaign have in common."""

@@ -19,7 +19,7 @@ from stumble.store.filter import (
 )
 from stumble.verdicts.twin_differences import find_differing_twin_ends
 from traces.store.trace_store import TraceStore
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 PRINTED_RATES = ("recovery_rate", "silent_rate", "ends_right_rate", "handled_rate")
 SHOWN_LINES = 3

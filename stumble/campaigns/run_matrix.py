@@ -29,7 +29,7 @@ from traces.conversation.derived_steps import (
 )
 from traces.conversation.tracker import ConversationTap
 from traces.model import Condition, Fault, Injection
-from traces.tape import Tape
+from traces.tape.reader import Tape
 
 if TYPE_CHECKING:  # a fork asks for a place, and needs no practice world
     from stumble.campaigns.spec import Campaign

@@ -50,7 +50,7 @@ from stumble.user_data.paths import new_trajectory_id
 from traces.conversation.derived_steps import DerivedSteps, derive_tape_steps
 from traces.model import EndReason
 from traces.store.trace_store import TraceStore
-from traces.tape import Tape, read_tape
+from traces.tape.reader import Tape, read_tape
 
 CACHED_RECORDINGS = 8
 """Recordings that a worker keeps parsed."""

@@ -66,7 +66,7 @@ def describe_unused_rules(
 ) -> Iterator[str]:
     """Yield a line for each rule that matches no place in the requests of these runs either."""
     from replay.matching.rule_suggestions import find_idle_rules
-    from traces.tape import read_tape
+    from traces.tape.reader import read_tape
 
     for run in runs if rules else ():
         rules = find_idle_rules(rules, read_tape(run.path).exchanges)

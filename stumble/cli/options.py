@@ -496,7 +496,7 @@ def report_launch_failure(command: tuple[str, ...], tape: Path | None = None) ->
 
     `tape` is deleted if it holds no exchange.
     """
-    from traces.tape import read_tape
+    from traces.tape.reader import read_tape
 
     try:
         yield

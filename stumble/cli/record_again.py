@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from scenarios.world import World
     from stumble.runs.types import Hosts, RecordPlan, RunResult
     from traces.store.store_dir import StoreDirectory
-    from traces.tape import Tape
+    from traces.tape.reader import Tape
 
 
 def record_again(recording: "Tape", tape: Path, hosts: "Hosts", world: "World | None") -> int:

@@ -12,7 +12,7 @@ from stumble.errors import UsageError
 from stumble.notices import print_notice, print_warning
 
 if TYPE_CHECKING:
-    from traces.tape import Tape
+    from traces.tape.reader import Tape
 
 TRUSTS = "stumble.trusts"
 PACKED_COMMANDS = "stumble.packed_commands"

@@ -23,7 +23,7 @@ from traces.conversation.volatile_fields import VOLATILE_VERSION
 from traces.errors import TapeWriteError
 from traces.model import Chunk, Exchange, Response, RunEnding, Trajectory
 from traces.redaction.redactor import KnownSecrets
-from traces.tape import TapeWriter
+from traces.tape.writer import TapeWriter
 
 INCOMING = "incoming"
 

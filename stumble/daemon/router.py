@@ -38,7 +38,7 @@ from traces.conversation.tracker import is_failed_attempt
 from traces.errors import TapeWriteError
 from traces.model import Chunk, Exchange, find_header
 from traces.redaction.redactor import KnownSecrets
-from traces.tape import TapeWriter
+from traces.tape.writer import TapeWriter
 
 STRANGER_SECONDS = 60.0
 """So long after its start a daemon may get tool requests of calls that another one has seen: agents

@@ -38,7 +38,7 @@ from stumble.user_data.paths import new_experiment_id, new_trajectory_id
 from traces.conversation.derived_steps import DerivedSteps, derive_tape_steps
 from traces.model import Condition, Fault
 from traces.store.trace_store import TraceStore
-from traces.tape import Tape, read_tape
+from traces.tape.reader import Tape, read_tape
 
 SKILLS = ("naive", "retries", "verifies")
 TWINS = 3

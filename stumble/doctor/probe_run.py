@@ -34,7 +34,7 @@ from traces.dialects import find_dialect, mcp
 from traces.dialects.errors import is_streaming_request
 from traces.dialects.types import ModelAnswer
 from traces.model import Chunk, Exchange, Headers, Response, Trajectory
-from traces.tape import TapeWriter
+from traces.tape.writer import TapeWriter
 
 NO_SUCH_METHOD = -32601
 """The error code of JSON-RPC 2.0."""

@@ -15,7 +15,7 @@ from traces.conversation.classify import classify_request
 from traces.conversation.derived_steps import derive_tape_steps
 from traces.dialects import mcp
 from traces.model import Exchange, Request
-from traces.tape import Tape
+from traces.tape.reader import Tape
 
 
 def find_background_candidates(recording: Tape, run: Tape) -> tuple[str, ...]:

@@ -24,7 +24,8 @@ from stumble.drift.volatile_rules import (
     shorten_value,
 )
 from stumble.errors import ExitCode
-from traces.tape import Tape, add_rules, read_tape
+from traces.tape.appended_rules import add_rules
+from traces.tape.reader import Tape, read_tape
 
 MAX_CONTROL_ROUNDS = 8
 """Most replays for one control: a refused request hides those after it."""

@@ -13,7 +13,8 @@ from replay.response_drift import ResponseDrift, compare_responses
 from traces.conversation.derived_steps import derive_tape_steps, find_answer_end
 from traces.model import Exchange, Headers
 from traces.store.rows import READ_METHODS
-from traces.tape import Tape, TapeWriter
+from traces.tape.reader import Tape
+from traces.tape.writer import TapeWriter
 
 type SkipReason = str
 

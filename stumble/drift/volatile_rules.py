@@ -27,7 +27,7 @@ from replay.player import find_tape_redactions, select_playable_exchanges
 from stumble.runs.prefix_uses import RecordedUses
 from traces.conversation.derived_steps import derive_tape_steps
 from traces.model import Exchange
-from traces.tape import Tape, read_tape
+from traces.tape.reader import Tape, read_tape
 
 _MAX_LATEST_TAPES = 50
 """Newest tapes of a store that are searched for the latest replay of a recording."""

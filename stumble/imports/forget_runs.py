@@ -11,7 +11,7 @@ from traces.importers import read_format_tables
 from traces.importers.run_merge import forget_runs
 from traces.model import IMPORT_SOURCES
 from traces.store.trace_store import TraceStore
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 
 class ForgottenImports(Struct, frozen=True, kw_only=True):

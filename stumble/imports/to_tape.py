@@ -15,7 +15,7 @@ from stumble.user_data.known_secrets import load_user_secrets
 from traces.importers.shared.http_traffic import UNKNOWN_URL, ImportedTraffic, ImportRemark
 from traces.model import Exchange, Trajectory
 from traces.store.trace_store import TraceStore
-from traces.tape import TapeWriter
+from traces.tape.writer import TapeWriter
 
 
 class ImportedTape(Struct, frozen=True, kw_only=True):

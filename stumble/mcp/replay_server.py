@@ -25,7 +25,7 @@ from stumble.user_data.known_secrets import load_user_secrets
 from stumble.user_data.paths import prepare_ca_folder
 from traces.conversation.tracker import ConversationTap
 from traces.redaction.redactor import Redactor
-from traces.tape import Tape
+from traces.tape.reader import Tape
 from traces.taps import TapChain
 
 MCP_URL_PATH = "/mcp"

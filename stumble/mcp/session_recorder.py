@@ -17,9 +17,10 @@ from recorder import event_loop
 from recorder.mcp.stdio import record_single_tee
 from stumble.user_data.known_secrets import load_user_secrets
 from stumble.user_data.paths import new_trajectory_id, store_root
+from traces.errors import TapeWriteError
 from traces.model import EndReason, RunEnding, Trajectory
 from traces.store.store_dir import prepare_store_dir
-from traces.tape import TapeWriteError, TapeWriter
+from traces.tape.writer import TapeWriter
 from traces.taps import TapChain
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from traces.tape import Tape
+from traces.tape.reader import Tape
 
 _HOME = re.compile(
     rb"(?<![\w.-])(?:/home|/Users|/export/home|[A-Za-z]:(?:\\{1,4}|/)Users)(?:\\{1,4}|/)[\w.@-]+"

@@ -19,7 +19,7 @@ from stumble.store.secret_scan import scan_files
 from traces.model import Trajectory
 from traces.reachable_paths import is_reachable_file
 from traces.redaction.secret_scan import MAX_SCANNED_BYTES, SECRET_CLASSES, SecretFileScanner
-from traces.tape import Tape, read_tape
+from traces.tape.reader import Tape, read_tape
 
 TAPES = "tapes/"
 CAMPAIGN_TABLE = "campaign.json"

@@ -16,8 +16,8 @@ from stumble.packs.pack_manifest import COMMENT_BYTES, COMMENT_PREFIX
 from stumble.packs.zip_layout import read_comment
 from stumble.user_data.known_secrets import load_user_key
 from stumble.user_data.paths import data_folder
-from traces.tape import Tape
 from traces.tape.origin_mark import is_origin_mark
+from traces.tape.reader import Tape
 
 HASH_DIGITS = 32
 """Hexadecimal digits by which a tape or pack is known, the first of its SHA-256."""

@@ -8,7 +8,7 @@ from scenarios.workspace.blobs import BlobStore, write_atomic_file
 from stumble.errors import HarnessError, UsageError
 from stumble.packs.pack_cache import OpenedPack, find_packed_snapshot
 from traces.store.store_dir import StoreDirectory
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 
 def unpack_into_store(opened: OpenedPack, store: StoreDirectory) -> list[Path]:

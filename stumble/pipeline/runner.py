@@ -25,7 +25,7 @@ from stumble.user_data.paths import new_trajectory_id, prepare_ca_folder
 from traces.did_you_mean import suggest_nearest_name
 from traces.store.rows import measure_interrupted_tape
 from traces.store.trace_store import TraceStore
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 if TYPE_CHECKING:
     from faults.targeting.bound_fault import BoundFault

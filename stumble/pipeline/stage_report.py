@@ -9,7 +9,7 @@ from stumble.llm.prices import compute_token_cost
 from traces.pipeline.stages import StageCase, derive_stage_cases
 from traces.store.rows import build_tape_rows
 from traces.store.schema import SCHEMAS
-from traces.tape import Tape
+from traces.tape.reader import Tape
 
 type StageRow = Mapping[str, object]
 

@@ -24,7 +24,7 @@ from traces.conversation.derived_steps import (
 )
 from traces.conversation.tracker import canonicalize_arguments
 from traces.model import Injection
-from traces.tape import Tape, read_tape
+from traces.tape.reader import Tape, read_tape
 
 SHOWN_STEP_ROWS = 7
 """Most rows of steps after the faulted one, not counting the last step."""

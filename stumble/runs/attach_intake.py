@@ -33,9 +33,9 @@ from traces.conversation.volatile_fields import VOLATILE_VERSION
 from traces.errors import TapeWriteError
 from traces.model import Chunk, Exchange, Headers, Request, Response, RunEnding, Trajectory
 from traces.redaction.fingerprints import KnownSecrets
-from traces.tape import TapeWriter
 from traces.tape.field_types import parse_struct
 from traces.tape.payload import decode_headers
+from traces.tape.writer import TapeWriter
 
 MESSAGE_SECONDS = 20.0
 """A sender that stops in the middle of a message delays the others no longer than this."""

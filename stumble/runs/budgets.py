@@ -11,7 +11,7 @@ from stumble.llm.prices import compute_token_cost
 from traces.clock import RunClock
 from traces.conversation.tracker import ConversationTap, ExchangeContext
 from traces.model import Chunk, Exchange, Response, RunEvent, find_header
-from traces.tape import TapeWriter
+from traces.tape.writer import TapeWriter
 
 BUDGET_STATUS = 402
 """Payment Required: no client asks again after it."""

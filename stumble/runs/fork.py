@@ -41,7 +41,7 @@ from stumble.runs.types import AgentLauncher, ReplayPlan, RunLabels, RunResult
 from stumble.user_data.paths import new_experiment_id
 from traces.conversation.derived_steps import DerivedSteps, derive_tape_steps
 from traces.model import Condition, Fault
-from traces.tape import Tape
+from traces.tape.reader import Tape
 
 SHAM = "sham"
 

@@ -19,7 +19,7 @@ from stumble.verdicts.exclusions import Exclusion, explain_exclusion, find_exclu
 from stumble.verdicts.outcome_meanings import describe_outcome
 from stumble.verdicts.twin_differences import find_differing_twin_ends
 from traces.model import JUDGE_VERSION, Outcome, OutcomeClass, RunEnding
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 WORST_FIRST: tuple[OutcomeClass, ...] = (
     "crashed",

@@ -21,7 +21,7 @@ from recorder.agent.terminal import AgentTerminal, Progress
 from stumble.user_data.known_secrets import find_known_secrets
 from traces.conversation.tracker import ConversationTap
 from traces.redaction.redacted_log import redact_file_end
-from traces.tape import Tape
+from traces.tape.reader import Tape
 
 if TYPE_CHECKING:
     from stumble.runs.types import AgentLauncher

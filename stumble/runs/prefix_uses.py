@@ -15,7 +15,7 @@ from replay.value_renaming import find_renaming_edits, is_id_name
 from traces.bodies.content_encoding import decode_content_or_raw
 from traces.conversation.derived_steps import DerivedSteps
 from traces.model import Exchange, Request
-from traces.tape import Tape
+from traces.tape.reader import Tape
 from traces.value_names import compile_values, rename_url
 
 _EPOCH = re.compile(r"1[5-9]\d{8}(?:\d{3}|\d{6}|\d{9})?(?:\.\d+)?")

@@ -46,7 +46,7 @@ from traces.conversation.volatile_fields import VOLATILE_VERSION
 from traces.model import Trajectory
 from traces.redaction.redactor import RedactionRecord
 from traces.store.store_dir import StoreDirectory
-from traces.tape import TapeWriter
+from traces.tape.writer import TapeWriter
 
 if TYPE_CHECKING:
     from faults.injector.injector import FaultInjector

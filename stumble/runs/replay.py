@@ -40,7 +40,8 @@ from stumble.user_data.paths import new_trajectory_id
 from traces.conversation.tracker import ConversationTap
 from traces.model import Exchange, Request, Trajectory
 from traces.pipeline.stages import describe_stage_differences
-from traces.tape import Tape, TapeWriter
+from traces.tape.reader import Tape
+from traces.tape.writer import TapeWriter
 
 if TYPE_CHECKING:  # a replay without a fault does not load the operators
     from faults.injector.injector import FaultInjector

@@ -11,7 +11,7 @@ from replay.matching.diff import describe_matches
 from stumble.errors import ExitCode
 from stumble.runs.isolation import IsolationMode, IsolationPlan, isolation_exit_code
 from stumble.runs.types import RunResult
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 NOT_CONTACTED = "tools were not contacted: this says nothing about recovery"
 

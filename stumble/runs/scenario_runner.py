@@ -37,7 +37,7 @@ from stumble.user_data.paths import new_trajectory_id
 from traces.did_you_mean import suggest_nearest_name
 from traces.model import Fault
 from traces.store.trace_store import TraceStore
-from traces.tape import Tape, read_tape
+from traces.tape.reader import Tape, read_tape
 
 MAX_AGENT_STEPS = 120
 """Steps that the practice agent may take, so that a faulted run can be twice as long."""

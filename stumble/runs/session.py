@@ -38,7 +38,8 @@ from stumble.runs.environment.upstream_trust import NO_MORE_TRUST, UpstreamTrust
 from stumble.runs.environment.workspaces import IN_PLACE, RunLocation
 from stumble.runs.types import AgentLauncher, Hosts
 from stumble.user_data.paths import prepare_ca_folder
-from traces.tape import Tape, TapeWriter
+from traces.tape.reader import Tape
+from traces.tape.writer import TapeWriter
 from traces.taps import TapChain
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from traces.conversation.model_like import find_model_api
 from traces.dialects import find_dialect, mcp
 from traces.model import Exchange, Request
 from traces.store.usage_rows import iter_usage, sum_costs
-from traces.tape import Tape
+from traces.tape.reader import Tape
 
 if TYPE_CHECKING:
     from stumble.runs.types import RunResult

@@ -37,7 +37,7 @@ from traces.conversation.derived_steps import ToolUse
 from traces.conversation.tracker import ConversationTap
 from traces.model import Condition, EndReason, RunEnding, Trajectory
 from traces.store.store_dir import StoreDirectory
-from traces.tape import TapeWriter
+from traces.tape.writer import TapeWriter
 
 if TYPE_CHECKING:
     from faults.targeting.bound_fault import BoundFault

@@ -35,7 +35,7 @@ from stumble.runs.session import ReplaySession, open_replay_session
 from stumble.runs.types import RecordPlan, ReplayPlan, RunResult
 from stumble.user_data.paths import new_trajectory_id
 from traces.store.trace_store import TraceStore
-from traces.tape import Tape, read_tape
+from traces.tape.reader import Tape, read_tape
 
 type Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

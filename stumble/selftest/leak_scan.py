@@ -15,8 +15,9 @@ import pyarrow.parquet as pq
 from stumble.store.data_leaves import walk_data_leaves
 from traces.bodies.content_encoding import decode_content
 from traces.model import Exchange
-from traces.tape import frames, read_tape
+from traces.tape import frames
 from traces.tape.payload import unpack
+from traces.tape.reader import read_tape
 
 
 def count_secret_copies(secret: str, texts: Iterable[bytes]) -> int:

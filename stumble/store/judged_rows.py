@@ -37,7 +37,7 @@ from traces.store.schema import (
     make_relation_table,
 )
 from traces.store.trace_store import TraceStore
-from traces.tape import Tape, read_tape
+from traces.tape.reader import Tape, read_tape
 
 type Tables = dict[str, pa.Table]
 """The rows of a run by relation."""

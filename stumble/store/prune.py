@@ -19,7 +19,7 @@ from scenarios.workspace.blobs import BlobStore
 from scenarios.workspace.left_files import load_all_left_files
 from traces.store.schema import SCHEMAS
 from traces.store.trace_store import TraceStore
-from traces.tape import read_tape_lazily
+from traces.tape.reader import read_tape_lazily
 
 SNAPSHOT_GRACE_SECONDS = 86_400.0
 """Younger contents stay: a recording that goes on now may need them."""

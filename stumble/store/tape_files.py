@@ -10,7 +10,8 @@ from stumble.errors import UsageError
 from stumble.notices import print_warning
 from stumble.store.store_errors import unwritable_store
 from traces.store.store_dir import StoreDirectory
-from traces.tape import Tape, read_tape, seal_tape
+from traces.tape.reader import Tape, read_tape
+from traces.tape.seal import seal_tape
 
 MAX_SEALED_BYTES = 1 << 26
 _FICLONE = 0x4004_9409

@@ -11,8 +11,7 @@ from stumble.store.store_errors import report_write_errors
 from stumble.store.tape_files import seal_finished_tape
 from traces.store.query_signals import restore_interrupts
 from traces.store.trace_store import TraceStore
-from traces.tape import Tape, read_tape
-from traces.tape.reader import pause_garbage_collection
+from traces.tape.reader import Tape, pause_garbage_collection, read_tape
 
 TAPES_PER_BATCH, BATCH_BYTES = 64, 1 << 20
 """Most tapes in memory at once, and bytes of their files after which no other is read."""

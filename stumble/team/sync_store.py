@@ -26,7 +26,7 @@ from stumble.store.campaign_names import (
 from stumble.store.secret_scan import scan_files
 from stumble.team.object_store import ObjectStore
 from traces.store.store_dir import StoreDirectory
-from traces.tape import read_tape_lazily
+from traces.tape.reader import read_tape_lazily
 
 TAPES, SNAPSHOTS = "tapes/", "snapshots/"
 

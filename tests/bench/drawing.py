@@ -25,7 +25,8 @@ from tests.support.headless_browser import Tab
 from tests.support.ui_server import UiServer, go, opened, ui_server, until
 from traces.model import Chunk, Exchange, RunEnding, Trajectory
 from traces.store.trace_store import TraceStore
-from traces.tape import TapeWriter, seal_tape
+from traces.tape.seal import seal_tape
+from traces.tape.writer import TapeWriter
 
 STEPS = 500
 ROUNDS = 5

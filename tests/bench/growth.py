@@ -14,7 +14,8 @@ from tests.bench.command_cost import STUMBLE, CommandCost, measure_command
 from tests.bench.conversation import conversation
 from tests.bench.target import ROW, target
 from traces.model import RunEnding, Trajectory
-from traces.tape import TapeWriter, seal_tape
+from traces.tape.seal import seal_tape
+from traces.tape.writer import TapeWriter
 
 TAPES, STEPS = 2_000, 21
 

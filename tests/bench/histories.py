@@ -20,7 +20,9 @@ from tests.bench.conversation import conversation
 from tests.bench.target import target
 from tests.bench.traffic import LIBRARY, SOURCES
 from traces.model import Exchange, RunEnding, Trajectory
-from traces.tape import TapeWriter, read_tape, seal_tape
+from traces.tape.reader import read_tape
+from traces.tape.seal import seal_tape
+from traces.tape.writer import TapeWriter
 
 KEPT_RESULTS, WINDOW_LOG = 10, 27
 SIZES: tuple[tuple[str, int, range], ...] = (

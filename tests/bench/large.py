@@ -36,7 +36,7 @@ from traces.dialects import LENSES, openai_responses
 from traces.dialects.types import DialectLens, ModelAnswer, ToolCall
 from traces.model import Chunk, Exchange, Fault, Request, Response, Trajectory
 from traces.redaction.redactor import Redactor
-from traces.tape import Tape
+from traces.tape.reader import Tape
 from traces.taps import TapChain
 
 type Json = dict[str, object]

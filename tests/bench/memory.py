@@ -26,7 +26,7 @@ from tests.bench.conversation import conversation
 from tests.bench.target import target
 from traces.conversation.tracker import ConversationTap
 from traces.model import Trajectory
-from traces.tape import TapeWriter
+from traces.tape.writer import TapeWriter
 from traces.taps import TapChain
 
 EXCHANGES, STEPS = 10_000, 20

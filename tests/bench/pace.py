@@ -27,7 +27,7 @@ from replay.player import PlaybackOptions, TapePlayer
 from tests.bench.target import target
 from traces.conversation.tracker import ConversationTap
 from traces.model import Chunk, Exchange, Request, Response, Trajectory
-from traces.tape import Tape
+from traces.tape.reader import Tape
 from traces.taps import TapChain
 
 HOST, EVENTS, EVENT = "model.example", 100, b"data: x\n\n"

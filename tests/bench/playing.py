@@ -24,7 +24,8 @@ async def ours(name: str, file: Path, confdir: Path) -> None:
     from traces.conversation.tracker import ConversationTap
     from traces.model import Trajectory
     from traces.redaction.redactor import Redactor
-    from traces.tape import TapeWriter, read_tape_lazily
+    from traces.tape.reader import read_tape_lazily
+    from traces.tape.writer import TapeWriter
     from traces.taps import TapChain
 
     performer, lines = ProxyServer(confdir=confdir), asyncio.StreamReader()

@@ -15,7 +15,8 @@ from mitmproxy.test.tflow import tclient_conn, tserver_conn
 
 from tests.bench.traffic import SOURCES
 from traces.model import Chunk, Exchange, Request, Response, RunEnding, Trajectory
-from traces.tape import TapeWriter, seal_tape
+from traces.tape.seal import seal_tape
+from traces.tape.writer import TapeWriter
 
 HOST = "model.example"
 PATHS = {"calls": "/v1/orders", "chat": "/v1/chat/completions"}

@@ -36,7 +36,7 @@ from tests.support.servers.raw_servers import (
 )
 from traces.conversation.tracker import ConversationTap
 from traces.model import Trajectory
-from traces.tape import TapeWriter
+from traces.tape.writer import TapeWriter
 from traces.taps import TapChain
 
 ROOT = Path(__file__).resolve().parents[2]

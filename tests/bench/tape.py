@@ -20,8 +20,11 @@ from traces.model import Chunk, Exchange, Request, Response, RunEnding, Trajecto
 from traces.store import rows as store_rows
 from traces.store.schema import make_relation_table
 from traces.store.trace_store import TraceStore
-from traces.tape import TapeWriter, frames, read_tape, seal_tape
+from traces.tape import frames
 from traces.tape.append_file import AppendOnlyFile
+from traces.tape.reader import read_tape
+from traces.tape.seal import seal_tape
+from traces.tape.writer import TapeWriter
 
 ROUNDS = 15
 SMALLER = {60: 60, 200: 200}

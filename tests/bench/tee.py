@@ -24,7 +24,7 @@ from recorder.mcp.stdio import serve_tees
 from tests.bench.target import target
 from traces.conversation.tracker import ConversationTap
 from traces.model import Trajectory
-from traces.tape import TapeWriter
+from traces.tape.writer import TapeWriter
 from traces.taps import TapChain
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -29,7 +29,8 @@ from tests.support.ui_server import (
     violations,
 )
 from traces.store.trace_store import TraceStore
-from traces.tape import TapeWriter, read_tape
+from traces.tape.reader import read_tape
+from traces.tape.writer import TapeWriter
 
 DIGIT = tuple(fault for fault in FAULTS if fault.name == "digit")
 

@@ -34,7 +34,7 @@ from traces.bodies.content_encoding import decode_content
 from traces.conversation.derived_steps import DerivedSteps, derive_tape_steps
 from traces.dialects import find_dialect
 from traces.model import Injection
-from traces.tape import Tape, read_tape
+from traces.tape.reader import Tape, read_tape
 
 AGENTS = ("claude-code", "codex", "codex-http", "mini-swe-agent", "openai3", "pydantic-ai")
 

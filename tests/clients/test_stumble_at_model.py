@@ -16,7 +16,7 @@ from tests.support.agents.third_party_agents import (
 )
 from tests.support.practice_shop import shop
 from traces.conversation.derived_steps import derive_tape_steps
-from traces.tape import Tape, read_tape
+from traces.tape.reader import Tape, read_tape
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(LIMIT * 4)]
 

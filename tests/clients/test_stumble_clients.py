@@ -37,7 +37,7 @@ from tests.support.tiers import EXHAUSTIVE
 from traces.conversation.derived_steps import DerivedSteps, derive_tape_steps
 from traces.dialects import find_dialect
 from traces.model import Exchange
-from traces.tape import Tape, read_tape
+from traces.tape.reader import Tape, read_tape
 
 TASK = network.FETCH_TASK
 COMMANDS = ("curl", "fetch.py", "git clone", "cat east/east.txt", "cat east/west.txt")

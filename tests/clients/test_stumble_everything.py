@@ -18,7 +18,7 @@ from tests.agents import LOCKS, environment, npm_agent
 from tests.support.practice_shop import Said
 from tests.support.servers import asking_model
 from traces.dialects import mcp
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 LIMIT = 120.0
 SAID = [True, "Echo: hello", "The sum of 23 and 42 is 65."]

@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.agents.third_party_agents import LIMIT, Workplace, workplace
 from tests.support.practice_shop import Said
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 type Command = Callable[[str], tuple[str, ...]]
 

@@ -13,7 +13,7 @@ from tests.support.agents.mcp_tee_client import ROOT
 from tests.support.servers.scripted_model import Script, serving
 from tests.support.stores.judged_fork import make_judged_fork
 from traces.conversation.derived_steps import derive_tape_steps
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 pytestmark = pytest.mark.thorough
 

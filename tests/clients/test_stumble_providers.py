@@ -17,7 +17,7 @@ from tests.support.agents.third_party_agents import LIMIT, Workplace, workplace
 from tests.support.servers.provider_log import asks, digest
 from traces.conversation.derived_steps import derive_tape_steps
 from traces.dialects import find_dialect
-from traces.tape import Tape, read_tape
+from traces.tape.reader import Tape, read_tape
 
 REPLAYED = re.compile(r"(\d+) answered from the tape, 0 upstream, 0 diverged")
 

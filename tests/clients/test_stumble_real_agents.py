@@ -17,7 +17,7 @@ from tests.support.practice_shop import (
 )
 from tests.support.request_readings import read_tool_results
 from traces.dialects import openai_chat
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 LIMIT = 300.0
 """Seconds for a fork of an agent that takes 5 s to start, on a busy machine."""

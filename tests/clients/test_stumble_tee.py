@@ -23,7 +23,7 @@ from tests.support.servers.scripted_model import (
     serving,
 )
 from traces.conversation.derived_steps import derive_tape_steps
-from traces.tape import Tape, read_tape
+from traces.tape.reader import Tape, read_tape
 
 AGENT = (sys.executable, str(ROOT / "tests" / "support" / "agents" / "mcp_agent.py"))
 STUMBLE = (sys.executable, "-m", "stumble")

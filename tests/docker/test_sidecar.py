@@ -14,7 +14,7 @@ from sandbox.docker.images import HOST_PATHS
 from stumble.daemon.rules import KEYS
 from tests.support.servers.docker_sandboxes import image
 from tests.unit.test_docs import find_unknown
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples/container"

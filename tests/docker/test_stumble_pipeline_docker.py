@@ -13,7 +13,7 @@ import pytest
 
 from scenarios.practice import PRACTICE_KEY, model_server
 from tests.support.servers.docker_sandboxes import image
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 MODEL = "openai/practice/solver:T0=good,T1=good,T2=half,T3=good,T4=fair,T5=good"
 LIMIT = 600

@@ -9,9 +9,10 @@ from typing import Any
 import msgpack
 import zstandard
 
-from traces.tape import frames, read_tape
+from traces.tape import frames
 from traces.tape.frames import BLOCK, TapeFrame
 from traces.tape.payload import unpack
+from traces.tape.reader import read_tape
 
 REAL = Path(__file__).parents[1] / "data" / "tapes"
 

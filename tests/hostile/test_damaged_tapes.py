@@ -14,7 +14,8 @@ from tests.support.stores.third_party_recordings import flows
 from traces.model import RunEnding, Trajectory
 from traces.redaction.scrub import scrub_tape
 from traces.store.trace_store import TraceStore
-from traces.tape import TapeWriter, seal_tape
+from traces.tape.seal import seal_tape
+from traces.tape.writer import TapeWriter
 
 SLOW = 2.0
 """Seconds of CPU that no damaged tape may take; whole ones take milliseconds."""

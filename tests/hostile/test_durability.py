@@ -28,7 +28,8 @@ import pytest
 from tests.support.practice_shop import Said
 from tests.support.warm_stumble import SERVER, _main, run_stumble
 from traces.model import Chunk, Exchange, Request, Response, Trajectory
-from traces.tape import Tape, TapeWriter, read_tape
+from traces.tape.reader import Tape, read_tape
+from traces.tape.writer import TapeWriter
 
 KILLS = int(os.environ.get("KILLS", "8"))
 SEED = int(os.environ.get("SEED", "20261122"))

@@ -21,7 +21,7 @@ from tests.hostile.test_isolation import AS_ROOT, NOBODY
 from tests.hostile.test_workspace_untouched import PYTHON, Model, Place, place
 from tests.support.practice_shop import Said
 from traces.store.trace_store import TraceStore
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 __all__ = ["place"]
 COMMANDS = """

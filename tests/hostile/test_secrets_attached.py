@@ -16,7 +16,7 @@ from tests.support.attached_program import run_attached, serve_echo
 from tests.support.leak_search import copies, inflated, leaks
 from tests.support.secret_shapes import PLACES, TOKENS, password
 from traces.model import Exchange, Headers
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 PROGRAM = """
 import json, sys, httpx, stumble_attach

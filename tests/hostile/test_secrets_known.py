@@ -13,7 +13,9 @@ from traces.conversation.tracker import ConversationTap
 from traces.model import Chunk, Exchange, Request, Response, RunEnding, Trajectory
 from traces.redaction.detection.credential_names import find_environment_secrets
 from traces.redaction.redactor import Redactor
-from traces.tape import TapeWriter, read_tape, seal_tape
+from traces.tape.reader import read_tape
+from traces.tape.seal import seal_tape
+from traces.tape.writer import TapeWriter
 from traces.taps import TapChain
 
 CHANCE = Random(1)

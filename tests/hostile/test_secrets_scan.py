@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from stumble.cli.app import cli
 from tests.support.secret_shapes import TOKENS, key, password
 from traces.model import Chunk, Exchange, Request, Response, Trajectory
-from traces.tape import TapeWriter
+from traces.tape.writer import TapeWriter
 
 CHANCE = Random(4)
 TOKEN, PASSWORD, KEY = TOKENS["npm"](CHANCE), password(CHANCE), key(CHANCE)

@@ -10,8 +10,9 @@ import pytest
 import zstandard
 
 from tests.hostile.measured import measured
-from traces.tape import frames, read_tape, read_tape_lazily
+from traces.tape import frames
 from traces.tape.inflation import inflate
+from traces.tape.reader import read_tape, read_tape_lazily
 
 MOST_MEMORY = 1_000_000_000
 """Bytes; Python with what is loaded takes 100 to 200 MB."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from traces.model import Chunk, Exchange, Request, Response, RunEnding, Trajectory
-from traces.tape import TapeWriter
+from traces.tape.writer import TapeWriter
 
 CONTROLS = "\x1b]0;pwned\x07\x1b[2J\x9b31m\u202egnp.exe\roverwritten"
 HALF = "\ud83d"

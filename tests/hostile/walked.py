@@ -12,7 +12,7 @@ from stumble.cli.record_replay.show import (
 )
 from stumble.runs.summary import summarize_tape
 from traces.conversation.derived_steps import derive_tape_steps
-from traces.tape import read_tape, read_tape_lazily
+from traces.tape.reader import read_tape, read_tape_lazily
 
 
 def walk(path: Path) -> bool:

@@ -18,7 +18,7 @@ import pytest
 from tests.agents import environment
 from tests.support.practice_shop import shop
 from traces.conversation.derived_steps import derive_tape_steps
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 pytestmark = pytest.mark.timeout(1200)
 type Span = dict[str, object]

@@ -13,7 +13,7 @@ from tests.support.practice_shop import Said
 from tests.support.warm_stumble import run_stumble
 from traces.model import Trajectory
 from traces.store.trace_store import TraceStore
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 FAULTS = """
 [[faults]]

@@ -14,7 +14,7 @@ from tests.support.request_mutations import Change, changed, same, tree
 from tests.support.strict_property import is_same, requests
 from tests.support.strict_replay import StrictReplay, asked, recorded, secrets_of
 from traces.model import Exchange, Headers, Request
-from traces.tape import Tape
+from traces.tape.reader import Tape
 
 A, B = "3f2b8f0e-7c1d-4a53-9a64-1f0c2d3e4b5a", "9d8c7b6a-5f4e-4d3c-8b2a-190817263545"
 JSON: Headers = (("content-type", "application/json"), ("user-agent", "agent/1.0"))

@@ -15,8 +15,9 @@ import brotli
 import zstandard
 
 from stumble.store.data_leaves import walk_data_leaves
-from traces.tape import frames, read_tape
+from traces.tape import frames
 from traces.tape.payload import unpack
+from traces.tape.reader import read_tape
 
 RUNS = re.compile(rb"[A-Za-z0-9+/_-]{8,}")
 

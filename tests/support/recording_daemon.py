@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from traces.tape import Tape, read_tape
+from traces.tape.reader import Tape, read_tape
 
 WAIT_SECONDS = 60.0
 

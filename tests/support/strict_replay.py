@@ -9,7 +9,8 @@ from replay.player import find_tape_redactions
 from traces.conversation.volatile_fields import VOLATILE_VERSION
 from traces.model import Chunk, Exchange, Headers, Request, Response, Trajectory
 from traces.redaction.redactor import KnownSecrets, Redactor
-from traces.tape import Tape, TapeWriter, read_tape
+from traces.tape.reader import Tape, read_tape
+from traces.tape.writer import TapeWriter
 
 KEY = bytes(32)
 """The key of the user who records and replays."""

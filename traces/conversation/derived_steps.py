@@ -25,7 +25,7 @@ from traces.conversation.tracker import (
 from traces.dialects import mcp
 from traces.dialects.types import ChatMessage, HostedCall, ModelAnswer, TokenUsage
 from traces.model import Exchange, RunEvent
-from traces.tape import Tape
+from traces.tape.reader import Tape
 
 
 class ToolUse(Struct, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
-from traces.tape import Tape
+from traces.tape.reader import Tape
 
 
 class PrefixChanges(Struct, frozen=True):

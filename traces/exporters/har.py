@@ -17,7 +17,7 @@ from traces.bodies.content_encoding import decode_content
 from traces.bodies.websocket import BINARY_METHOD, read_binary_flags, read_websocket_close
 from traces.exporters import ExportOmission
 from traces.model import Chunk, Exchange, Headers, Request, Response, find_header
-from traces.tape import Tape
+from traces.tape.reader import Tape
 
 type Table = dict[str, object]
 

@@ -11,7 +11,7 @@ from traces.conversation.derived_steps import derive_tape_steps
 from traces.dialects.types import HostedCall, TokenUsage
 from traces.store.hosted_calls import load_hosted_calls
 from traces.store.rows import derive_agent_name
-from traces.tape import Tape
+from traces.tape.reader import Tape
 
 
 class ExportedCall(Struct, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ edits of a fault: these are omitted by name. Bodies are as they were on the wire
 
 from traces.exporters import ExportOmission
 from traces.model import Exchange, Headers, Response
-from traces.tape import Tape
+from traces.tape.reader import Tape
 
 
 def to_vcr_document(tape: Tape) -> tuple[dict[str, object], tuple[ExportOmission, ...]]:

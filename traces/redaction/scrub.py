@@ -9,8 +9,10 @@ from msgspec import Struct
 
 from traces.model import Exchange
 from traces.redaction.redactor import KnownSecrets
-from traces.tape import Tape, TapeWriter, read_tape, seal_tape
 from traces.tape.origin_mark import is_origin_mark
+from traces.tape.reader import Tape, read_tape
+from traces.tape.seal import seal_tape
+from traces.tape.writer import TapeWriter
 
 
 class ScrubResult(Struct, frozen=True, kw_only=True):

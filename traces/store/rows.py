@@ -34,7 +34,7 @@ from traces.store.usage_rows import (
     iter_usage,
     sum_costs,
 )
-from traces.tape import Tape
+from traces.tape.reader import Tape
 
 type RelationRows = dict[str, list[tuple[object, ...]]]
 

@@ -5,7 +5,7 @@ from typing import Literal, TypedDict
 
 from traces.conversation.derived_steps import DerivedSteps
 from traces.dialects.types import TokenUsage
-from traces.tape import Tape
+from traces.tape.reader import Tape
 
 type PriceFunction = Callable[[str, TokenUsage], float | None]
 """US dollars for this usage of this model; None if no price is known."""

@@ -107,27 +107,3 @@ search for frames after damage, do not check more than 16 times the bytes of the
 **Versions.** A new key or kind does not change the format number. A new meaning does, and the old
 form stays readable: tapes of every format always open.
 """
-
-from traces.errors import TapeWriteError
-from traces.tape.appended_rules import add_rules
-from traces.tape.frames import TapeDamage
-from traces.tape.random_access import LazyExchanges
-from traces.tape.reader import Tape, read_tape, read_tape_lazily, read_tape_request
-from traces.tape.seal import seal_tape
-from traces.tape.table_of_contents import hash_request_parts, is_complete_exchange
-from traces.tape.writer import TapeWriter
-
-__all__ = [
-    "TapeDamage",
-    "LazyExchanges",
-    "Tape",
-    "TapeWriteError",
-    "TapeWriter",
-    "add_rules",
-    "read_tape_lazily",
-    "hash_request_parts",
-    "is_complete_exchange",
-    "read_tape",
-    "read_tape_request",
-    "seal_tape",
-]

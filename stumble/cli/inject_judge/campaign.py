@@ -271,7 +271,7 @@ def _require_campaign_trust(spec: "Campaign", file: str | None) -> None:
     from stumble.packs.pack_cache import open_packed_files
     from stumble.packs.pack_manifest import PACK_SUFFIX
     from stumble.store.tape_files import load_tape
-    from traces.tape import read_tape_lazily
+    from traces.tape.reader import read_tape_lazily
 
     if file is not None and file.endswith(PACK_SUFFIX):
         root_hash = open_packed_files(Path(file)).manifest.root_hash

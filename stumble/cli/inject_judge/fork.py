@@ -319,7 +319,7 @@ class _Forks(Struct, kw_only=True):
         """Print warnings and the judged fork, or keep it as data; return the exit code."""
         from stumble.runs.fork_report import judge_fork
         from stumble.runs.summary import collect_run_warnings, describe_upstream_errors
-        from traces.tape import read_tape
+        from traces.tape.reader import read_tape
 
         for why in (
             *collect_run_warnings(forked.runs),

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from stumble.runs.types import Hosts, RunEnvironment, RunLabels
     from traces.model import Fault
     from traces.store.trace_store import TraceStore
-    from traces.tape import Tape
+    from traces.tape.reader import Tape
 
 
 @click.command(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from stumble.runs.types import Hosts, RunResult
     from traces.store.store_dir import StoreDirectory
     from traces.store.trace_store import TraceStore
-    from traces.tape import Tape
+    from traces.tape.reader import Tape
 
 SHRINK_STOP_SECONDS = 5.0
 """Seconds that agents get to exit after a signal to stumble."""

@@ -58,7 +58,7 @@ def _unpack_injection(pack: Path) -> str:
     from stumble.packs.unpack_store import unpack_into_store
     from stumble.user_data.paths import store_root
     from traces.store.store_dir import StoreDirectory
-    from traces.tape import read_tape
+    from traces.tape.reader import read_tape
 
     opened = open_packed_files(pack)
     injections = read_tape(opened.main_tape).injections

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from traces.exporters import ExportOmission
     from traces.exporters.run_model import ExportedRun
     from traces.store.trace_store import TraceStore
-    from traces.tape import Tape
+    from traces.tape.reader import Tape
 
 EXPORT_BATCH_RUNS = 64
 """Number of runs whose rows are in memory at once."""
@@ -206,7 +206,7 @@ def _format_run_export(
     """
     from traces.exporters import atif, otel, run_model
     from traces.otlp import messages, protobuf
-    from traces.tape import read_tape
+    from traces.tape.reader import read_tape
 
     tape = read_tape(path) if path is not None else None
     if tape is None and kept is None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from stumble.pipeline.config import Arm, Mode, PipelineConfig
     from stumble.runs.types import RunResult
     from traces.model import Fault
-    from traces.tape import Tape
+    from traces.tape.reader import Tape
 
 
 @click.group()
@@ -466,7 +466,7 @@ def end_pipeline_run(played: "RunResult", *, armed: bool, as_json: bool) -> None
     Raises HarnessError if the model did not answer in a stage, unless that was the fault.
     """
     from stumble.pipeline.stage_report import describe_silent_provider, read_stage_rows
-    from traces.tape import read_tape
+    from traces.tape.reader import read_tape
 
     tape = read_tape(played.path)
     click.echo(_format_pipeline_run(tape, as_json=as_json))

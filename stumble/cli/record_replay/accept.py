@@ -74,7 +74,7 @@ def accept(
     from stumble.packs.trust import hash_tape, is_trusted_hash, remember_trust
     from stumble.store.tape_files import load_tape
     from stumble.user_data.paths import store_root
-    from traces.tape import add_rules
+    from traces.tape.appended_rules import add_rules
 
     recording = load_tape(tape)
     match_options.check_recorded_rules(recording.trajectory.rules, tape)

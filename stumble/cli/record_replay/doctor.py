@@ -74,7 +74,7 @@ def _examine_pack(path: Path, as_json: bool) -> NoReturn:
     from stumble.packs.machine_paths import find_machine_paths
     from stumble.packs.pack_cache import open_packed_files
     from stumble.packs.pack_needs import check_needs
-    from traces.tape import read_tape, read_tape_lazily
+    from traces.tape.reader import read_tape, read_tape_lazily
 
     opened = open_packed_files(path)
     tape = next((read_tape_lazily(each).trajectory for each in opened.tapes), None)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from stumble.runs.types import RecordPlan, RunResult
     from traces.model import Fault
     from traces.store.store_dir import StoreDirectory
-    from traces.tape import Tape
+    from traces.tape.reader import Tape
 
 
 @click.command(
@@ -267,7 +267,7 @@ def record_to_store(
     from stumble.runs.record import record_run
     from stumble.store.tape_files import keep_tape
     from stumble.user_data.paths import new_trajectory_id, prepare_ca_folder
-    from traces.tape import read_tape
+    from traces.tape.reader import read_tape
 
     id = new_trajectory_id()
     path = output or store.tapes / f"{id}.tape"

@@ -94,7 +94,7 @@ def redrive(
     from stumble.user_data.paths import new_trajectory_id, store_root
     from traces.model import RunEnding, Trajectory
     from traces.store.trace_store import TraceStore
-    from traces.tape import TapeWriter
+    from traces.tape.writer import TapeWriter
 
     recording = load_tape(tape)
     recorded_calls = calls.collect_http_tool_calls(recording)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from traces.conversation.classify import ExchangeKind
     from traces.model import Fault
     from traces.store.store_dir import StoreDirectory
-    from traces.tape import Tape
+    from traces.tape.reader import Tape
 
 LIVE_KINDS: Mapping[str, tuple["ExchangeKind", ...]] = {
     "model": ("model",),
@@ -149,7 +149,7 @@ def replay(
     from stumble.store.tape_files import load_tape
     from stumble.user_data.paths import store_root
     from traces.store.store_dir import StoreDirectory
-    from traces.tape import read_tape_lazily
+    from traces.tape.reader import read_tape_lazily
 
     recording = load_tape(tape, read_tape_lazily)
     if recording.cut_at is not None and on_miss == "refuse":

@@ -21,7 +21,7 @@ from stumble.errors import UsageError
 if TYPE_CHECKING:
     from traces.conversation.derived_steps import DerivedSteps, ToolUse, TrajectoryStep
     from traces.model import Exchange
-    from traces.tape import Tape
+    from traces.tape.reader import Tape
 
 
 @click.command()

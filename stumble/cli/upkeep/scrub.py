@@ -79,7 +79,7 @@ def _reindex_tape(tape: Path) -> None:
     from stumble.store.tape_files import keep_tape
     from stumble.user_data.paths import store_root
     from traces.store.trace_store import TraceStore
-    from traces.tape import read_tape
+    from traces.tape.reader import read_tape
 
     if not store_root().is_dir():
         return

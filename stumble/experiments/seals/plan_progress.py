@@ -16,7 +16,7 @@ from stumble.campaigns.run_matrix import build_run_matrix
 from stumble.campaigns.spec import Campaign, TraceSource, parse_campaign
 from traces.conversation.derived_steps import derive_tape_steps
 from traces.store.trace_store import TraceStore
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 
 class PlanUnit(Struct, frozen=True, kw_only=True):

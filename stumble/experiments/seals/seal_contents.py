@@ -13,7 +13,7 @@ from stumble.campaigns.spec import Campaign, TraceSource
 from stumble.errors import UsageError
 from stumble.experiments.seals.analysis_terms import AnalysisTerms
 from traces.model import JUDGE_VERSION, Fault
-from traces.tape import Tape, read_tape
+from traces.tape.reader import Tape, read_tape
 
 _TEXT_PROBE_BYTES = 8192
 """First bytes of a file; a zero byte among them marks it as binary."""

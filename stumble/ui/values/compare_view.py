@@ -9,7 +9,7 @@ from msgspec import Struct
 from stumble.report.side_by_side import StepPair, align_runs, is_same_step
 from traces.conversation.derived_steps import derive_tape_steps
 from traces.store.sql import run_question
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 if TYPE_CHECKING:
     import duckdb

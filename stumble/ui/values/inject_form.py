@@ -27,7 +27,7 @@ from stumble.verdicts.exclusions import check_twins
 from traces.conversation.derived_steps import DerivedSteps, ToolUse, derive_tape_steps
 from traces.conversation.tracker import canonicalize_arguments
 from traces.model import Chunk, Exchange, Request, Response, Scalar
-from traces.tape import Tape, read_tape
+from traces.tape.reader import Tape, read_tape
 
 LARGEST_TAPE = 1 << 27
 """Bytes of a tape whose results the form shows changed; of others it shows the command alone."""

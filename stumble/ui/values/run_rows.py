@@ -10,7 +10,7 @@ from stumble.llm.prices import compute_token_cost
 from traces.model import IMPORT_SOURCES, Injection
 from traces.store.rows import build_tape_rows
 from traces.store.schema import SCHEMAS
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 if TYPE_CHECKING:
     import duckdb

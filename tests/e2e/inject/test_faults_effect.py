@@ -16,7 +16,7 @@ from tests.support.practice_shop import (
     shop,
 )
 from traces.model import Injection
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 
 @pytest.fixture(scope="module")

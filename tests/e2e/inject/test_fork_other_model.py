@@ -12,7 +12,7 @@ import pytest
 
 from replay.prompt_edit import find_prompt_texts
 from tests.support.practice_shop import Shop, shop
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 FAULT = ("--fault", "http_status:code=503", "--where", "tool=get_order")
 

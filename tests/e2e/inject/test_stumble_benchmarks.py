@@ -13,7 +13,7 @@ from tests.support.practice_shop import (
     shop,
 )
 from tests.support.servers import lending_model
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 DATA = Path(__file__).parents[2] / "data"
 STOCK = DATA / "harbor" / "stock-count"

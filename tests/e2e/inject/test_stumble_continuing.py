@@ -30,7 +30,7 @@ from tests.support.stores.scripted_runs import (
 from traces.conversation.derived_steps import derive_tape_steps
 from traces.dialects import openai_chat
 from traces.model import Fault
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 LIE = ("--fault", "digit", "--where", "tool=Bash")
 
@@ -327,7 +327,7 @@ def test_what_makes_no_sense_is_one_line_before_anything_starts(
 
 def write(path: Path) -> None:
     """A recording whose only tool is reached over HTTP."""
-    from traces.tape import TapeWriter
+    from traces.tape.writer import TapeWriter
 
     told = Telling().calls(ORDER).says("DONE").over()
     with TapeWriter(path, told.tape.trajectory) as tape:

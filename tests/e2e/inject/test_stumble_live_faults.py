@@ -15,7 +15,7 @@ from tests.support.practice_shop import (
 )
 from traces.conversation.derived_steps import derive_tape_steps
 from traces.model import Injection
-from traces.tape import Tape, read_tape
+from traces.tape.reader import Tape, read_tape
 
 
 def record(world: Shop, *options: str, model: str = "practice/naive", more: tuple[str, ...] = ()):

@@ -17,7 +17,7 @@ from tests.support.practice_shop import (
 )
 from traces.conversation.derived_steps import ToolUse, derive_tape_steps
 from traces.model import Exchange, Injection
-from traces.tape import Tape, read_tape
+from traces.tape.reader import Tape, read_tape
 
 NEW, OLD = ("--mcp-version", "2026-07-28"), ("--mcp-version", "2025-11-25")
 LIMIT = 300.0

@@ -11,7 +11,7 @@ import pytest
 from stumble.campaigns.run_matrix import place_in_stage
 from traces.conversation.derived_steps import derive_tape_steps
 from traces.model import Fault
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 AGENT = Path(__file__).resolve().parents[3] / "examples/pipeline/agent.py"
 ENV = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}

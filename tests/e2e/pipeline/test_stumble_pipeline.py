@@ -15,7 +15,7 @@ from scenarios.pipeline.compiler.types import ArtifactSlot
 from scenarios.pipeline.grader import grade_pipeline_stage
 from stumble.pipeline.config import PipelineConfig
 from stumble.pipeline.reference_workspaces import lay_out_golden
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 AGENT = """#!/bin/sh
 # Puts the prepared program of its stage in place, unless that stage is named in `fails`; with

@@ -16,7 +16,7 @@ import pytest
 from stumble.pipeline.config import PipelineConfig
 from stumble.pipeline.reference_workspaces import lay_out_golden
 from tests.support.servers.pipeline_model import AGENT, call_shell, model, served
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 LIMIT = 240
 pytestmark = pytest.mark.timeout(280)

@@ -12,7 +12,7 @@ from stumble_attach.recording import UNSEEN_LIBRARIES
 
 from tests.support.attached_program import ATTACH, run_attached, serve_echo
 from traces.conversation.volatile_fields import VOLATILE_VERSION
-from traces.tape import Tape, read_tape
+from traces.tape.reader import Tape, read_tape
 
 KEY = "sk-ant-api03-abcdefghijklmnop0123456789"
 PIN = "h4x0r/77-pin"

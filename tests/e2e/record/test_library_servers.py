@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 SERVER = """
 from mcp.server.mcpserver import MCPServer

@@ -18,7 +18,8 @@ from tests.support.servers.raw_servers import (
 )
 from traces.conversation.tracker import ConversationTap
 from traces.model import Trajectory
-from traces.tape import TapeWriter, read_tape
+from traces.tape.reader import read_tape
+from traces.tape.writer import TapeWriter
 
 MB = 1 << 20
 PIECE = Random(1).randbytes(MB)

@@ -19,7 +19,7 @@ from tests.support.servers.corporate_proxy import (
     company,
 )
 from tests.support.servers.raw_servers import server_ca
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 SECRETS = (PASSWORD, LOGIN, b64encode(f"{USER}:{PASSWORD}".encode()).decode())
 

@@ -33,7 +33,7 @@ from tests.support.servers.raw_servers import (
     server_ca,
     server_tls,
 )
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 LIMIT = 240.0
 STUMBLE = (sys.executable, "-m", "stumble")

@@ -16,7 +16,7 @@ from random import Random
 
 import pytest
 
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 ROOT = Path(__file__).parents[3]
 MB = 1 << 20

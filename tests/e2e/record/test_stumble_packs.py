@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.support.servers.scripted_model import Script, serving
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 pytestmark = pytest.mark.programs
 

@@ -18,7 +18,7 @@ from tests.support.servers.raw_servers import (
     server_tls,
     serving,
 )
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 NAME = "api.example.test"
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"

@@ -12,7 +12,7 @@ from tests.support.practice_shop import (
 )
 from traces.conversation.derived_steps import DerivedSteps, derive_tape_steps
 from traces.model import find_header
-from traces.tape import Tape, read_tape
+from traces.tape.reader import Tape, read_tape
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +92,7 @@ def test_what_was_refused_replays_without_the_network(world: Shop) -> None:
 
 def test_a_tape_that_begins_in_the_middle_says_so(world: Shop, tmp_path: Path) -> None:
     from traces.model import Trajectory
-    from traces.tape import TapeWriter
+    from traces.tape.writer import TapeWriter
 
     tape, _ = recorded(world, "ws")
     path = tmp_path / "late.tape"

@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from tests.support.practice_shop import Said
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 AGENT = """
 import json, os, pathlib, socket, subprocess, sys, urllib.request

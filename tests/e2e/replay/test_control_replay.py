@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.practice_shop import Said, Shop, shop
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 AGENT = """
 import json, os, random, sys, time, urllib.request, uuid

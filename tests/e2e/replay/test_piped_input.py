@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 KEY = "sk-proj-AbCdEfGhIjKlMnOpQrStUvWx0123456789AbCdEf"
 AGENT = "import sys; text = sys.stdin.read(); print(len(text), text.startswith('do the task'))"

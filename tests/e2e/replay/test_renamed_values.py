@@ -9,7 +9,7 @@ import pytest
 from tests.support.servers.concurrent_model import serve_concurrent_model
 from tests.support.tiers import EXHAUSTIVE
 from tests.support.warm_stumble import CommandResult, run_stumble
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 AGENTS = Path(__file__).parents[2] / "support" / "agents"
 TRIES = 20 if EXHAUSTIVE else 2

@@ -11,7 +11,7 @@ from tests.support import warm_stumble
 from tests.support.servers.reported_programs import PROGRAMS, START, Program, program_server
 from tests.support.tiers import EXHAUSTIVE
 from tests.support.warm_stumble import CommandResult
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 
 def run_stumble(folder: Path, *words: str, **environment: str) -> CommandResult:

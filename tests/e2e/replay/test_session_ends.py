@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.practice_shop import Shop
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 SERVER = """
 import json, os, sys

@@ -11,7 +11,7 @@ from tests.support.practice_shop import (
     Shop,
     shop,
 )
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 AGENT = """
 import datetime, json, os, urllib.request, uuid

@@ -21,7 +21,7 @@ from tests.support.practice_shop import (
     shop,
 )
 from traces.model import Response, find_header
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 
 @pytest.fixture

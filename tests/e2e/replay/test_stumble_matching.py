@@ -15,7 +15,8 @@ from tests.support.practice_shop import (
 )
 from traces.conversation.volatile_fields import VOLATILE_VERSION
 from traces.model import Trajectory
-from traces.tape import TapeWriter, read_tape
+from traces.tape.reader import read_tape
+from traces.tape.writer import TapeWriter
 
 AGENT = """
 import json, os, sys, urllib.request, uuid

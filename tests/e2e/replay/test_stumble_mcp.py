@@ -9,7 +9,7 @@ from tests.support.practice_shop import shop
 from traces.conversation.derived_steps import derive_tape_steps
 from traces.dialects import mcp
 from traces.model import find_header
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 VERSIONS = ("2026-07-28", "2025-11-25")
 

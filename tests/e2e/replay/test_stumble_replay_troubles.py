@@ -14,7 +14,8 @@ from tests.support.practice_shop import (
     Shop,
 )
 from traces.model import Chunk, Exchange, Request, Response, RunEnding, Trajectory
-from traces.tape import TapeWriter, read_tape
+from traces.tape.reader import read_tape
+from traces.tape.writer import TapeWriter
 
 URL = "http://teller.test/ask"
 AGENT = '''

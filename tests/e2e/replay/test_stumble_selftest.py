@@ -18,7 +18,7 @@ from scenarios.practice.fixed_pace_server import PAUSE, PIECES
 from stumble.selftest.leak_scan import count_secret_copies, read_file_texts
 from tests.support.servers.replay_server_thread import eventually
 from traces.model import Exchange
-from traces.tape import Tape, read_tape
+from traces.tape.reader import Tape, read_tape
 
 type Said = subprocess.CompletedProcess[str]
 

@@ -19,7 +19,7 @@ from tests.support.agents.mcp_tee_client import (
 )
 from tests.support.practice_shop import shop
 from traces.dialects import mcp
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 __all__ = ["desk"]
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.servers.asking_model import serving
 from tests.support.terminal_user import TerminalUser
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 KEY = "sk-proj-AbCdEfGhIjKlMnOpQrStUvWx0123456789AbCdEf"
 ASK = """

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.support import warm_stumble
 from tests.support.warm_stumble import CommandResult
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 
 def run_stumble(folder: Path, *words: str) -> CommandResult:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 MOUNT = 'mount --bind "$1" "$1" && mount -o remount,ro,bind "$1" && shift && exec "$@"'
 

@@ -15,7 +15,7 @@ from stumble.imports.import_files import ImportedFile
 from tests.e2e.store.test_stumble_import import here
 from tests.support.stores.in_memory_relations import answers
 from traces.store.trace_store import TraceStore
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 ASK = """
 import urllib.request, sys

@@ -18,7 +18,8 @@ from tests.support.practice_shop import shop
 from traces.model import Chunk, Exchange, Request, Response, RunEnding, Trajectory
 from traces.redaction.redactor import Redactor
 from traces.store.trace_store import TraceStore
-from traces.tape import TapeWriter, read_tape
+from traces.tape.reader import read_tape
+from traces.tape.writer import TapeWriter
 
 KEY, PIN = "ghp_" + "aB3d" * 9, "h4x0r/77-pin"
 

@@ -30,7 +30,8 @@ from tests.support.servers.asking_server import AMOUNT
 from tests.support.servers.raw_servers import BOUND, confdir, recording, server_ca, write_server_pem
 from traces.conversation.tracker import ConversationTap
 from traces.model import Fault, Injection, Trajectory
-from traces.tape import TapeWriter, read_tape
+from traces.tape.reader import read_tape
+from traces.tape.writer import TapeWriter
 from traces.taps import TapChain
 
 pytestmark = [

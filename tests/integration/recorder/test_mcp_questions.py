@@ -26,7 +26,8 @@ from tests.support.servers.raw_servers import BOUND, confdir
 from traces.conversation.tracker import ConversationTap
 from traces.dialects import mcp
 from traces.model import Chunk, Exchange, Fault, Injection, Trajectory
-from traces.tape import Tape, TapeWriter, read_tape
+from traces.tape.reader import Tape, read_tape
+from traces.tape.writer import TapeWriter
 from traces.taps import TapChain
 
 pytestmark = pytest.mark.filterwarnings("ignore:The .* capability is deprecated")

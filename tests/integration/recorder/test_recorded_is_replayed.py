@@ -25,7 +25,8 @@ from traces.conversation.tracker import ConversationTap
 from traces.conversation.volatile_fields import VOLATILE_VERSION
 from traces.model import Trajectory
 from traces.redaction.redactor import Redactor
-from traces.tape import Tape, TapeWriter, read_tape
+from traces.tape.reader import Tape, read_tape
+from traces.tape.writer import TapeWriter
 from traces.taps import TapChain
 
 type Heard = tuple[bytes, str]

@@ -35,7 +35,8 @@ from tests.support.servers.raw_servers import (
 from traces.conversation.tracker import ConversationTap
 from traces.dialects import mcp
 from traces.model import Exchange, Trajectory
-from traces.tape import TapeWriter, read_tape
+from traces.tape.reader import read_tape
+from traces.tape.writer import TapeWriter
 from traces.taps import TapChain
 
 URL = "http://mcp.practice/mcp"

@@ -24,7 +24,8 @@ from tests.support.servers.raw_servers import (
     serving,
 )
 from traces.model import Trajectory
-from traces.tape import TapeWriter, read_tape
+from traces.tape.reader import read_tape
+from traces.tape.writer import TapeWriter
 from traces.taps import TapChain
 
 PACKED = gzip.compress(b"the answer is forty-two. " * 40)

@@ -17,7 +17,8 @@ from tests.support.servers.raw_servers import (
     serving,
 )
 from traces.model import BodyEdit, Chunk, Exchange, Response, Trajectory
-from traces.tape import TapeWriter, read_tape
+from traces.tape.reader import read_tape
+from traces.tape.writer import TapeWriter
 
 REAL = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nX-Real: yes\r\n\r\nreal"
 LONG = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n2\r\ncd\r\n0\r\n\r\n"

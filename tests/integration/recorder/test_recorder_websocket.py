@@ -26,7 +26,8 @@ from tests.support.servers.raw_servers import (
 )
 from traces.bodies import websocket
 from traces.model import BodyEdit, Chunk, Exchange, Response, Trajectory
-from traces.tape import TapeWriter, read_tape
+from traces.tape.reader import read_tape
+from traces.tape.writer import TapeWriter
 
 type Talk = Callable[[web.WebSocketResponse, "Server"], Awaitable[None]]
 type Socket = aiohttp.ClientWebSocketResponse

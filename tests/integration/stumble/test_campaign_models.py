@@ -8,7 +8,7 @@ from scenarios.toml_reader import ScenarioError
 from stumble.campaigns.run_matrix import build_run_matrix
 from stumble.campaigns.spec import Campaign, parse_campaign
 from traces.conversation.derived_steps import derive_tape_steps
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 pytestmark = pytest.mark.gate
 

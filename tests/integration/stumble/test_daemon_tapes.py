@@ -13,7 +13,8 @@ from stumble.daemon.metrics import DaemonMetrics
 from stumble.daemon.retention import DAY, TapeBudget
 from stumble.daemon.rules import DaemonRules
 from traces.model import RunEnding, Trajectory
-from traces.tape import TapeWriter, read_tape
+from traces.tape.reader import read_tape
+from traces.tape.writer import TapeWriter
 
 AT_ONCE = 8
 

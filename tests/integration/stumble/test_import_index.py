@@ -16,7 +16,7 @@ from stumble.store.tape_files import keep_tape
 from traces.exporters.otel import to_otlp_document
 from traces.exporters.run_model import to_exported_run
 from traces.store.trace_store import TraceStore
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 TAPE = Path(__file__).parents[2] / "data" / "golden" / "http.tape"
 

@@ -14,7 +14,7 @@ import pytest
 from stumble.store import index
 from traces.model import RunEnding, Trajectory
 from traces.store.trace_store import TraceStore
-from traces.tape import TapeWriter
+from traces.tape.writer import TapeWriter
 
 
 @contextmanager

@@ -9,8 +9,8 @@ import pytest
 from stumble.campaigns.merge_shards import MergedCampaign, merge_shards
 from traces.model import RunEnding, Trajectory
 from traces.store.trace_store import TraceStore
-from traces.tape import TapeWriter
 from traces.tape.frames import MAGIC
+from traces.tape.writer import TapeWriter
 
 CELLS = ("get#1/sign/1", "get#1/sign/2")
 

@@ -20,7 +20,7 @@ from tests.support.stores.judged_fork import keep, told
 from tests.support.stores.scripted_runs import BENT, ORDER
 from traces.model import Trajectory
 from traces.store.trace_store import TraceStore
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 DAY = 86_400.0
 NOW = 2_000 * DAY

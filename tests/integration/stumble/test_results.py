@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 RESULTS = Path(__file__).resolve().parents[3] / "docs" / "results" / "real-model"
 LOCAL_PATH = re.compile(r"(?<![\w/.])/(?:work|root|tmp|var|mnt|Users)/[\w.-]+|/home/(?!demo/)\w+")

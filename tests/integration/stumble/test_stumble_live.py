@@ -17,7 +17,7 @@ from tests.support.practice_shop import (
 )
 from traces.dialects import openai_chat
 from traces.dialects.types import ModelAnswer, ToolCall
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 AGENT = '''
 """A model, a tool, telemetry, and the model again; more tools and models as its arguments say."""

@@ -15,7 +15,7 @@ from tests.support.practice_shop import (
     Said,
     Shop,
 )
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 TOKEN = "tok-8f1c55d0aa9e"
 

@@ -10,7 +10,7 @@ import pytest
 
 from stumble.cli.command_table import JOB_FOLDERS
 from traces.model import RunEnding, Trajectory
-from traces.tape import TapeWriter
+from traces.tape.writer import TapeWriter
 
 ASK = """
 import sys

@@ -19,8 +19,9 @@ from stumble.team.object_store import ObjectStore
 from stumble.team.sync_store import SyncResult, pull_store, push_store
 from traces.model import RunEnding, Trajectory
 from traces.store.store_dir import StoreDirectory
-from traces.tape import TapeWriter, read_tape
 from traces.tape.frames import MAGIC
+from traces.tape.reader import read_tape
+from traces.tape.writer import TapeWriter
 
 ADDRESS = "s3://team/stumble"
 

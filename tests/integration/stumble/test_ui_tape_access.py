@@ -10,7 +10,6 @@ import zstandard
 
 from stumble.ui.reading.tape_access import OPEN_BLOCKS, TapeAccess
 from traces.model import Chunk, Exchange, Request, Response, RunEnding, Trajectory
-from traces.tape import TapeWriter, read_tape
 from traces.tape.frames import (
     BLOCK,
     TapeFrame,
@@ -18,6 +17,8 @@ from traces.tape.frames import (
     make_tape_preamble,
     read_outer_frames,
 )
+from traces.tape.reader import read_tape
+from traces.tape.writer import TapeWriter
 
 BODY = 1 << 20
 BODIES = 24

@@ -16,7 +16,7 @@ from tests.support.stores.scripted_runs import (
 )
 from traces.model import Injection, RunEnding, Trajectory
 from traces.store.trace_store import TraceStore
-from traces.tape import TapeWriter
+from traces.tape.writer import TapeWriter
 
 pytestmark = pytest.mark.timeout(600)
 

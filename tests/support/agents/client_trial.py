@@ -18,7 +18,7 @@ from tests.support.agents.provider_table import SIGNED
 from tests.support.agents.third_party_agents import Workplace
 from tests.support.practice_shop import Said
 from traces.conversation.derived_steps import derive_tape_steps
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 DAY_SECONDS = 24 * 3600
 ZONE = {"TZ": "Asia/Kathmandu"}

@@ -11,7 +11,7 @@ from replay.player import REFUSED_STATUS
 from traces.dialects import mcp, openai_chat
 from traces.dialects.types import ModelAnswer, ToolCall
 from traces.model import Chunk, Exchange, Headers, Request, Response, Trajectory
-from traces.tape import Tape
+from traces.tape.reader import Tape
 
 MODEL = "http://model.test/v1/chat/completions"
 SHOP = "http://shop.test/get"

@@ -36,7 +36,7 @@ from traces.conversation.derived_steps import DerivedSteps, derive_tape_steps
 from traces.dialects import openai_chat
 from traces.model import Condition, Fault, Injection
 from traces.store.trace_store import TraceStore
-from traces.tape import Tape, read_tape
+from traces.tape.reader import Tape, read_tape
 
 type Tools = Literal["http", "mcp", "stdio", "local"]
 type Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

@@ -16,7 +16,7 @@ from tests.support.scripted.data import ExpectedCase, ScriptedAgent, ScriptedTas
 from tests.support.scripted.server import ScriptServer, script_server
 from traces.conversation.derived_steps import derive_tape_steps
 from traces.model import Condition, Outcome
-from traces.tape import Tape, read_tape
+from traces.tape.reader import Tape, read_tape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

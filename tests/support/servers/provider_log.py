@@ -7,7 +7,7 @@ from traces.bodies.content_encoding import decode_content
 from traces.conversation.derived_steps import DerivedSteps, TrajectoryStep
 from traces.dialects import find_dialect
 from traces.model import Exchange, Request
-from traces.tape import Tape
+from traces.tape.reader import Tape
 
 
 def holds_what_the_provider_answered(shop: Shop, tape: Tape, told: DerivedSteps) -> None:

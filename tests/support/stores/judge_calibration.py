@@ -24,7 +24,7 @@ import click
 from scenarios.practice.tasks.registry import ORDER_TASKS
 from tests.support.campaign_folder import Bench
 from traces.store.trace_store import TraceStore
-from traces.tape import Tape, read_tape
+from traces.tape.reader import Tape, read_tape
 
 README = Path(__file__).parents[2] / "bench" / "README.md"
 BETWEEN = "<!-- calibration -->"

@@ -7,7 +7,7 @@ from faults.judging.judge import RunEvidence
 from tests.support.stores.scripted_runs import BENT, ORDER, Telling, struck
 from traces.model import Trajectory
 from traces.store.trace_store import TraceStore
-from traces.tape import TapeWriter
+from traces.tape.writer import TapeWriter
 
 DONE = '{"ok": true}'
 

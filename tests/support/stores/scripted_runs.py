@@ -17,7 +17,7 @@ from traces.model import (
     RunEnding,
     Trajectory,
 )
-from traces.tape import Tape
+from traces.tape.reader import Tape
 
 ORDER = '{"id": "ord-7314", "total": 1250.4}'
 BENT = '{"id": "ord-7314", "total": 1259.4}'

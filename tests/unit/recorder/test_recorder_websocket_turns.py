@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from recorder.proxy.mitm.websocket import WebSocketExchanges
 from traces.model import Exchange, Request, Response, Trajectory
-from traces.tape import TapeWriter, read_tape
+from traces.tape.reader import read_tape
+from traces.tape.writer import TapeWriter
 from traces.taps import TapChain
 
 UPGRADE = Exchange(

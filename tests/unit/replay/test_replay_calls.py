@@ -9,7 +9,7 @@ from replay.matching.diff import describe_matches
 from tests.unit.replay.test_replay_player import MODEL, Stage, model, tape, tool
 from traces.dialects.types import ToolCall
 from traces.model import Exchange, Request, Response
-from traces.tape import Tape
+from traces.tape.reader import Tape
 
 STATUS = '{"order": 7}'
 

@@ -17,7 +17,8 @@ from traces.model import Exchange, Response, Trajectory
 from traces.model import Request as Asked
 from traces.store.rows import build_tape_rows
 from traces.store.schema import SCHEMAS
-from traces.tape import Tape, TapeWriter, read_tape
+from traces.tape.reader import Tape, read_tape
+from traces.tape.writer import TapeWriter
 from traces.taps import TapChain
 
 URL = "http://m/v1/chat/completions"

@@ -11,7 +11,10 @@ from replay.player import TapePlayer
 from tests.unit.traces.tape.test_traces_tape_contents import LIES, lied
 from traces.conversation.tracker import ConversationTap
 from traces.model import Chunk, Exchange, Request, Response, Trajectory
-from traces.tape import LazyExchanges, Tape, TapeWriter, read_tape, read_tape_lazily, seal_tape
+from traces.tape.random_access import LazyExchanges
+from traces.tape.reader import Tape, read_tape, read_tape_lazily
+from traces.tape.seal import seal_tape
+from traces.tape.writer import TapeWriter
 from traces.taps import TapChain
 
 BODIES = (b'{"id":1}', b'{ "id": 1 }', b'{"id":2}', b"plain", b"")

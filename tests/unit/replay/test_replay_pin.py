@@ -35,7 +35,8 @@ from traces.model import (
 from traces.model import Request as Asked
 from traces.store.rows import build_tape_rows
 from traces.store.schema import SCHEMAS
-from traces.tape import Tape, TapeWriter, read_tape
+from traces.tape.reader import Tape, read_tape
+from traces.tape.writer import TapeWriter
 from traces.taps import TapChain
 
 NOW, LOOK, SUM = call("c1", "now"), call("c2", "look", at="north"), call("c3", "sum")

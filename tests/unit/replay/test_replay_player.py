@@ -22,8 +22,10 @@ from traces.dialects import openai_chat
 from traces.dialects.types import ModelAnswer, ToolCall
 from traces.model import Chunk, Exchange, Request, Response, RunEnding, Trajectory
 from traces.redaction.redactor import Redactor
-from traces.tape import Tape, TapeWriter, read_tape_lazily, seal_tape
 from traces.tape.random_access import SealedTape
+from traces.tape.reader import Tape, read_tape_lazily
+from traces.tape.seal import seal_tape
+from traces.tape.writer import TapeWriter
 from traces.taps import TapChain
 
 MODEL = "http://m/v1/chat/completions"

@@ -9,7 +9,7 @@ import pytest
 from replay.mcp.defaults import McpDefaults
 from replay.mcp.servers import group_by_mcp_server, to_http_server, to_stdio_server
 from traces.model import Chunk, Exchange, Headers, Request, Response, Trajectory
-from traces.tape import Tape
+from traces.tape.reader import Tape
 
 URL = "http://shop.example/mcp"
 PROGRESS = {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progress": 1}}

@@ -7,7 +7,7 @@ import pytest
 from stumble.runs.budgets import BudgetTap
 from traces.conversation.tracker import ConversationTap
 from traces.model import Trajectory
-from traces.tape import TapeWriter
+from traces.tape.writer import TapeWriter
 
 
 def test_the_first_event_after_the_cut_ends_the_replay(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from stumble.campaigns.run_matrix import place_in_stage
 from traces.conversation.derived_steps import DerivedSteps, derive_tape_steps
 from traces.model import Fault
-from traces.tape import Tape, read_tape
+from traces.tape.reader import Tape, read_tape
 
 RECORDED = Path(__file__).parents[2] / "data" / "golden" / "pipeline.tape"
 IN_STAGE = Fault(name="truncate", where={"stage": "T2"})

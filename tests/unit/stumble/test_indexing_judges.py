@@ -12,7 +12,8 @@ from tests.support.stores.scripted_runs import (
 )
 from traces.model import JUDGE_VERSION, Injection, RunEnding, Trajectory
 from traces.store.trace_store import TraceStore
-from traces.tape import TapeWriter, read_tape
+from traces.tape.reader import read_tape
+from traces.tape.writer import TapeWriter
 
 FORK = {"source": "fork", "parent": "p", "forked_at": "c1", "world": "fresh", "experiment": "e"}
 

@@ -10,7 +10,7 @@ import pytest
 
 from stumble.drift.volatile_rules import learn_beside_background
 from traces.model import Chunk, Exchange, Request, Response, Trajectory
-from traces.tape import Tape
+from traces.tape.reader import Tape
 
 MODEL = "http://model/v1/chat/completions"
 TELEMETRY = "http://telemetry/events"

@@ -11,7 +11,7 @@ from stumble.verdicts.explain import VerdictExplanation
 from tests.support.import_floors import list_imports
 from tests.support.stores.judged_fork import make_judged_fork
 from traces.store.trace_store import TraceStore
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 ROOT = Path(__file__).resolve().parents[3]
 DECIDERS = ("decide_consumption", "judge_end_state", "judge_with_evidence", "judge_claim")

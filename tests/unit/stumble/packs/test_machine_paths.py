@@ -7,7 +7,7 @@ import pytest
 
 from stumble.packs.machine_paths import find_machine_paths
 from traces.model import Chunk, Exchange, Request, Response, Trajectory
-from traces.tape import Tape
+from traces.tape.reader import Tape
 
 HOME = "/home" + "/ada"
 

@@ -22,7 +22,9 @@ from traces.dialects import LENSES
 from traces.dialects.types import DialectLens
 from traces.model import Exchange, Trajectory
 from traces.shared_sequence import SharedSequence
-from traces.tape import TapeWriter, read_tape, read_tape_lazily, seal_tape
+from traces.tape.reader import read_tape, read_tape_lazily
+from traces.tape.seal import seal_tape
+from traces.tape.writer import TapeWriter
 
 CHANGES: tuple[Change, ...] = get_args(Change.__value__)
 each_change = pytest.mark.parametrize("change", CHANGES)

@@ -29,7 +29,7 @@ from traces.model import Chunk, Exchange, Request, Response, Trajectory
 from traces.otlp.messages import TRACES
 from traces.otlp.protobuf import encode_protobuf
 from traces.store.trace_store import TraceStore
-from traces.tape import Tape
+from traces.tape.reader import Tape
 
 AT = 1700000000.25
 

@@ -32,7 +32,8 @@ from traces.redaction.redactor import PLACEHOLDER, Redactor
 from traces.store import rows as store_rows
 from traces.store.schema import make_relation_table
 from traces.store.trace_store import TraceStore
-from traces.tape import TapeWriter, read_tape
+from traces.tape.reader import read_tape
+from traces.tape.writer import TapeWriter
 
 KEY = "sk-live-0123/56789+bcdef"
 RUN = Trajectory(id="r", recorded_at=0.0)
@@ -306,7 +307,7 @@ KILLED = """
 import sys, time
 from pathlib import Path
 from traces.model import Chunk, Exchange, Request, Response, Trajectory
-from traces.tape import TapeWriter
+from traces.tape.writer import TapeWriter
 tape = TapeWriter(Path(sys.argv[1]), Trajectory(id="r", recorded_at=0.0), secrets=[sys.argv[2]])
 exchange = Exchange(seq=0, request=Request(method="GET", url="u"), response=Response(status=200))
 tape.request(exchange)

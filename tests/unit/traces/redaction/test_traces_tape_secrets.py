@@ -12,8 +12,8 @@ from traces.model import (
     RunEnding,
     Trajectory,
 )
-from traces.tape import TapeWriter, read_tape
-from traces.tape.writer import STATE_KEPT
+from traces.tape.reader import read_tape
+from traces.tape.writer import STATE_KEPT, TapeWriter
 
 KEY, SEEN = "sk-live-0123456789abcdef", "tok-fedcba9876543210"
 

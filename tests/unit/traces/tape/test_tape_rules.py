@@ -5,7 +5,10 @@ from pathlib import Path
 import pytest
 
 from traces.model import Chunk, Exchange, Request, Response, RunEnding, Trajectory
-from traces.tape import TapeWriter, add_rules, read_tape, read_tape_lazily, seal_tape
+from traces.tape.appended_rules import add_rules
+from traces.tape.reader import read_tape, read_tape_lazily
+from traces.tape.seal import seal_tape
+from traces.tape.writer import TapeWriter
 
 ASKED = Request(method="POST", url="http://h/", body=b'{"a": 1}')
 ANSWER = Response(status=200, chunks=(Chunk(at=0.0, data=b"ok"),), at=0.0, ended=0.0)

@@ -27,8 +27,10 @@ from traces.model import (
     RunEvent,
     Trajectory,
 )
-from traces.tape import TapeWriter, read_tape, seal_tape
 from traces.tape.field_types import is_parsable_url
+from traces.tape.reader import read_tape
+from traces.tape.seal import seal_tape
+from traces.tape.writer import TapeWriter
 
 RUN = Trajectory(id="run-1", recorded_at=1.5, command=("python", "agent.py"), task="t", seed=7)
 
@@ -311,7 +313,8 @@ FILL_UP = """
 import resource, signal, sys
 from pathlib import Path
 from traces.model import Exchange, Request, Trajectory
-from traces.tape import TapeWriteError, TapeWriter
+from traces.errors import TapeWriteError
+from traces.tape.writer import TapeWriter
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 tape = TapeWriter(Path(sys.argv[1]), Trajectory(id="r", recorded_at=0.0))
@@ -361,7 +364,7 @@ WRITE_UNTIL_KILLED = """
 import sys
 from pathlib import Path
 from traces.model import Chunk, Exchange, Request, Response, Trajectory
-from traces.tape import TapeWriter
+from traces.tape.writer import TapeWriter
 tape = TapeWriter(Path(sys.argv[1]), Trajectory(id="r", recorded_at=0.0))
 for seq in range(1_000_000):
     body = b"%d " % seq * 200

@@ -19,7 +19,9 @@ from tests.support.stores.conformance_tapes import (
 )
 from traces import tape as tape_format
 from traces.model import BodyEdit, Exchange, Request, Trajectory
-from traces.tape import TapeWriter, read_tape, seal_tape
+from traces.tape.reader import read_tape
+from traces.tape.seal import seal_tape
+from traces.tape.writer import TapeWriter
 
 NAMES = [maker.__name__ for maker in MAKERS]
 HOLDS = json.loads((TAPES / "tapes.json").read_text())

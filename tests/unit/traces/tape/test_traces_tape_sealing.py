@@ -18,7 +18,10 @@ from traces.model import Exchange, RunEnding
 from traces.store.rows import build_tape_rows
 from traces.store.schema import SCHEMAS
 from traces.store.trace_store import TraceStore
-from traces.tape import Tape, TapeWriter, frames, read_tape, read_tape_request, seal_tape
+from traces.tape import frames
+from traces.tape.reader import Tape, read_tape, read_tape_request
+from traces.tape.seal import seal_tape
+from traces.tape.writer import TapeWriter
 
 
 def said(tape: Tape) -> Tape:
@@ -113,7 +116,7 @@ def test_rows_point_at_the_block(tmp_path: Path) -> None:
 SEAL_SLOWLY = """
 import os, signal, sys
 from pathlib import Path
-from traces.tape import seal_tape
+from traces.tape.seal import seal_tape
 fsync = os.fsync
 def stop(file):
     print("half", flush=True)
@@ -147,7 +150,7 @@ RECORD_UNTIL_KILLED = """
 import signal, sys
 from pathlib import Path
 from tests.unit.traces.tape.test_traces_tape import RUN, exchange
-from traces.tape import TapeWriter
+from traces.tape.writer import TapeWriter
 tape = TapeWriter(Path(sys.argv[1]), RUN)
 tape.write_exchange(exchange(0))
 tape.request(exchange(1))
