@@ -90,7 +90,8 @@ def test_a_failed_stage_is_resurrected_and_keeps_its_score(here):
     assert one[0] < 60
     assert one[1:6] == [False, "fail", True, "golden", 3]
     assert two == [100.0, True, "pass", False, "golden", 0, 0]
-    (resurrection,) = [mark for mark in read_tape(*tapes()).marks if mark.name == "resurrection"]
+    (path,) = tapes()
+    (resurrection,) = [mark for mark in read_tape(path).marks if mark.name == "resurrection"]
     assert dict(resurrection.data) == {"stage": "T1", "reason": "fail", "score": one[0]}
     table, _, cases = stumble("pipeline", "show", *tapes(), "--cases").partition("\nT1: ")
     assert len(table.splitlines()) == 4

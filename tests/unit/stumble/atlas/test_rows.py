@@ -75,7 +75,11 @@ def test_a_total_that_the_source_states_otherwise_is_named() -> None:
     runs = [run(run_id="a"), replace(run(run_id="b"), passed=True), run(run_id="c", model="n")]
     found = sum_runs(runs)
     assert found == {("a", "m"): RunTotal(2, 1), ("a", "n"): RunTotal(1, 0)}
-    stated: RunTotals = {("a", "m"): RunTotal(2, 1), ("a", "n"): RunTotal(3, 1), ("b", None): RunTotal(1, 1)}
+    stated: RunTotals = {
+        ("a", "m"): RunTotal(2, 1),
+        ("a", "n"): RunTotal(3, 1),
+        ("b", None): RunTotal(1, 1),
+    }
     recipe = Recipe(
         name="s", repository="o/n", commit="c", paths="p", files_sha256="f",
         describes="d", derived="d", totals=stated,
