@@ -22,6 +22,7 @@ BASE_DEPENDENCIES = {
     "duckdb",
     "hyperscan",
     "msgpack",
+    "msgspec",
     "orjson",
     "pyarrow",
     "zstandard",

@@ -1,6 +1,6 @@
 """Rows of the atlas: what is kept of a run, and what is derived from its texts."""
 
-from dataclasses import replace
+from copy import replace
 
 import pyarrow as pa
 import pytest
