@@ -1,6 +1,7 @@
 """The weaker sandbox, made of plain processes; each result reports the protections it lacks.
 
-A supervisor runs each command. If the kernel provides a private network, the egress proxy listens
+A supervisor runs each command, in a file system that is built of the paths that an agent needs
+(`visible_paths`). If the kernel provides a private network, the egress proxy listens
 in there, as in a container; otherwise on this machine's loopback, and the command can bypass it.
 """
 
@@ -22,17 +23,18 @@ from sandbox.docker.namespace_container import EGRESS_PORT
 from sandbox.egress.allowlist import EgressAllowlist
 from sandbox.egress.egress_proxy import EgressProxy
 from sandbox.file_ownership import restore_ownership
-from sandbox.sandbox_env import find_proxy_address, with_proxy
+from sandbox.sandbox_env import find_env_files, find_proxy_address, with_proxy
 from sandbox.types import EndReason, SandboxKind, SandboxResult, SandboxSpec
+from sandbox.visible_paths import list_agent_paths
 
 ALWAYS_MISSING = (
-    "it sees the files of this machine, but those that are hidden from it",
+    "it sees the system's programs and those on PATH",
     "it is not kept to a share of the processors",
     "what it prints is not bounded",
 )
 MISSING_WITHOUT_WALL = {
     "network": "it may reach all that this machine reaches, past the relay",
-    "folders": "it may write wherever its user may, and nothing is hidden from it",
+    "folders": "it reads and writes whatever its user may",
     "processes": "what it uses is not added up over its processes",
     "count": "how many processes it may start is not bounded",
 }
@@ -136,7 +138,9 @@ class ProcessSandbox:
     def _build_order(
         self, command: Sequence[str], cwd: Path | None, scratch: str
     ) -> dict[str, object]:
-        bounds = self.order.bounds
+        bounds, mounts = self.order.bounds, (*self.order.mounts, *find_env_files(self.order.env))
+        search_path = self._build_env({}, scratch)["PATH"]
+        in_place = [mount.source for mount in mounts if str(mount.source) == mount.target]
         return {
             "command": list(command),
             "cwd": str(cwd or self.order.workspace),
@@ -145,6 +149,12 @@ class ProcessSandbox:
             "left": None,
             "writes": [str(path) for path in self.order.writable_paths],
             "hidden": list(self.order.hidden),
+            "root": [str(path) for path in list_agent_paths(command, search_path, in_place)],
+            "shown": [
+                (str(mount.source), mount.target)
+                for mount in mounts
+                if str(mount.source) != mount.target
+            ],
             "limits": {
                 "cpu": NO_LIMIT,
                 "memory": bounds.memory,

@@ -166,6 +166,8 @@ def build_root(order: SupervisorOrder, paths: list[str]) -> None:
     mount_path("none", "/", None, MS_REC | MS_PRIVATE)
     new = order.scratch
     mount_path("none", new, "tmpfs", MS_NOSUID, "size=1m,mode=755")
+    if order.door is not None:
+        add_agent_folders(order, new)
     for path in (*paths, *(f"/dev/{name}" for name in DEVICES), "/proc"):
         add_path(path, new + path)
     for number, name in enumerate(("stdin", "stdout", "stderr")):
@@ -183,9 +185,20 @@ def build_root(order: SupervisorOrder, paths: list[str]) -> None:
     if os.geteuid() == 0:
         cover_root_files(deep=False)
     set_read_only("/", on=True, deep=True)
-    for folder in order.writes:
+    for folder in (*order.writes, *(["/tmp"] if order.door is not None else [])):  # noqa: S108
         set_read_only(folder, on=False)
     mount_scratch_folders(order)
+
+
+def add_agent_folders(order: SupervisorOrder, new: str) -> None:
+    """Add what agents use and graded programs do not: a /tmp and terminals of their own."""
+    for folder in ("tmp", "dev/pts"):
+        os.makedirs(f"{new}/{folder}")
+    size = order.limit("disk")
+    mount_path("none", f"{new}/tmp", "tmpfs", MS_NOSUID | MS_NODEV, f"size={size},mode=1777")
+    mount_path("devpts", f"{new}/dev/pts", "devpts", MS_NOSUID, "newinstance,ptmxmode=0666")
+    os.symlink("pts/ptmx", f"{new}/dev/ptmx")
+    add_path("/dev/tty", f"{new}/dev/tty")
 
 
 def add_path(source: str, target: str) -> None:

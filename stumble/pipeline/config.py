@@ -19,6 +19,8 @@ those of the stage before; always the golden ones."""
 MODES: tuple[Mode, ...] = ("guided", "progressive", "autonomous")
 CONFIG_FILE = "pipeline.json"
 WORKSPACE_FOLDER = "workspace"
+AGENT_HOME = "home"
+"""Home folder of the agents of a run, kept so that a conversation can be resumed."""
 
 
 class PipelineConfig(Struct, frozen=True, kw_only=True):
@@ -49,6 +51,11 @@ class PipelineConfig(Struct, frozen=True, kw_only=True):
     jobs: int = 2
     known: str = ""
     """The folder of cached grades."""
+
+    @property
+    def store(self) -> Path:
+        """The store of the run, whose cached grades are `known`."""
+        return Path(self.known).parent
 
     @property
     def workload_name(self) -> str:

@@ -24,6 +24,7 @@ from stumble.pipeline.checkpoint import COSTS, PipelineCheckpoint
 from stumble.pipeline.config import WORKSPACE_FOLDER, PipelineConfig
 from stumble.pipeline.sandbox import open_stage_sandbox
 from stumble.pipeline.stage_agent import AttemptResult, run_stage_agent
+from stumble.pipeline.visibility_check import find_visible_paths
 from stumble.runs.environment.workspaces import COPY_VARIABLE
 
 type EventData = Mapping[str, object]
@@ -152,6 +153,9 @@ class PipelineDriver:
         _print_pipeline_line(f"{stage}: the agent works")
         self.workspace.mkdir(exist_ok=True)
         async with open_stage_sandbox(self.asked, self.folder, self.workspace, stage) as sandbox:
+            seen = None
+            if self.asked.sandbox != "none":
+                seen = await find_visible_paths(sandbox, self.folder.resolve(), self.asked.store)
             attempt = await run_stage_agent(
                 sandbox,
                 start,
@@ -159,7 +163,7 @@ class PipelineDriver:
                 teller=self.told,
                 left=seconds_left if isinstance(seconds_left, int | float) else None,
             )
-            await self._report_weaker_sandbox(stage, sandbox)
+            await self._report_sandbox(stage, sandbox, seen)
         return attempt
 
     def _describe_budget(self, stage: str) -> str:
@@ -174,15 +178,17 @@ class PipelineDriver:
         known = [score if isinstance(score, float) else None for score in scores]
         return limits + describe_attempts(self.asked.attempts, known, PASS)
 
-    async def _report_weaker_sandbox(self, stage: str, sandbox: Sandbox) -> None:
-        if sandbox.weaker or sandbox.refused:
-            data = {
-                "stage": stage,
-                "isolation": sandbox.isolation,
-                "weaker": list(sandbox.weaker),
-                "refused": dict(sandbox.refused),
-            }
-            await self._send_event("sandbox", data)
+    async def _report_sandbox(
+        self, stage: str, sandbox: Sandbox, seen: tuple[str, ...] | None
+    ) -> None:
+        data = {
+            "stage": stage,
+            "isolation": sandbox.isolation,
+            "weaker": list(sandbox.weaker),
+            "refused": dict(sandbox.refused),
+            "seen": None if seen is None else list(seen),
+        }
+        await self._send_event("sandbox", data)
 
     def _find_stage_input(self, stage: str) -> ArtifactSlot:
         """Return the input of a stage."""

@@ -13,14 +13,12 @@ from sandbox import factory
 from sandbox.sandbox_env import select_agent_env
 from sandbox.types import SECRET_FOLDERS, Sandbox, SandboxKind, SandboxResult, SandboxSpec
 from scenarios.pipeline.workload import find_workload
-from stumble.pipeline.config import PipelineConfig
+from stumble.pipeline.config import AGENT_HOME, PipelineConfig
 from stumble.runs.environment.workspaces import COPY_VARIABLE
 from stumble.user_data.paths import ca_folder
 
 STAGE_VARIABLE = "STUMBLE_STAGE"
 """Variable with the current stage, for the agent."""
-AGENT_HOME = "home"
-"""Home folder of the agents of a run, kept so that a conversation can be resumed."""
 
 
 @asynccontextmanager
@@ -41,20 +39,10 @@ async def open_stage_sandbox(
         allow=(*factory.find_model_hosts(env), *asked.allow),
         mounts=(*factory.list_agent_mounts(), *find_workload(asked.workload).mounts()),
         home=home,
-        hidden=(*SECRET_FOLDERS, *list_hidden_store_paths(folder), str(ca_folder())),
+        hidden=(*SECRET_FOLDERS, *map(str, (folder, asked.store, ca_folder()))),
     )
     async with factory.open_sandbox(asked.sandbox, order, image=asked.image) as sandbox:
         yield sandbox
-
-
-def list_hidden_store_paths(folder: Path) -> tuple[str, ...]:
-    """Return the folders of the store to hide from an agent: all but the folder of its run."""
-    store = folder.resolve().parents[1]
-    if not (store / "tapes").is_dir():
-        return ()  # the copy of a replay is outside any store
-    siblings = (*store.iterdir(), *folder.resolve().parent.iterdir())
-    visible = {folder.resolve(), folder.resolve().parent}
-    return tuple(sorted(str(each) for each in siblings if each.is_dir() and each not in visible))
 
 
 class _NoSandbox(Struct, frozen=True, kw_only=True):

@@ -8,10 +8,12 @@ somebody installed for Python: only the standard library is there.
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from sysconfig import get_path
+
+from sandbox.file_links import list_outermost_paths
 
 FOLDERS = tuple(Path(name) for name in ("/usr/local/bin", "/usr/bin", "/bin"))
 """Where the tools are looked for."""
@@ -65,9 +67,7 @@ def list_cell_paths() -> tuple[Path, ...]:
     modules = (path for path in stdlib.glob("lib-dynload/*.so") if "tkinter" not in path.name)
     libraries = find_libraries({path.resolve() for path in (*programs, *modules)})
     named = (stdlib, *programs, *libraries, *DATA)
-    paths = dict.fromkeys(each for path in named for each in follow_links(path))
-    folders = {path for path in paths if path.is_dir() and not path.is_symlink()}
-    return tuple(path for path in paths if folders.isdisjoint(path.parents))
+    return list_outermost_paths(named)
 
 
 @cache
@@ -94,32 +94,3 @@ def find_libraries(programs: Iterable[Path]) -> tuple[Path, ...]:
     folders = dict.fromkeys(path.parent for path in linked)
     named = (folder / name for name in LIBRARIES for folder in folders)
     return tuple(dict.fromkeys((*linked, *filter(Path.exists, named))))
-
-
-def follow_links(path: Path) -> Iterator[Path]:
-    """Yield the links on the way to an existing path and the path itself, each without links above.
-
-    /bin/sh on Debian: /bin, /usr/bin/sh, /usr/bin/dash. Nothing if it does not exist.
-    """
-    if not path.exists():
-        return
-    at = Path(path.anchor)
-    for number, part in enumerate(path.parts[1:], 2):
-        at /= part
-        if at.is_symlink():
-            yield at
-            target = (at.parent / at.readlink()).joinpath(*path.parts[number:])
-            yield from follow_links(_without_dots(target))
-            return
-    yield at
-
-
-def _without_dots(path: Path) -> Path:
-    """Return a path without `..`; each one is preceded by a folder that is no link."""
-    parts: list[str] = []
-    for part in path.parts:
-        if part == "..":
-            parts = parts[:-1] or parts
-        else:
-            parts.append(part)
-    return Path(*parts)

@@ -21,6 +21,7 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from sandbox.limited_process import FolderAccess, LimitedResult, ProcessLimits, run_limited
+from sandbox.visible_paths import SYSTEM_FOLDERS
 from scenarios.pipeline.compiler import graded_cell, machine_code, toolchain
 from scenarios.pipeline.compiler.read_files import ReadWatch, digest_files, list_names
 from scenarios.pipeline.compiler.scoring.artifact_score import shorten_explanation
@@ -38,11 +39,6 @@ CACHES = tuple(
     )
 )
 """Installer caches, which may contain the golden artifacts and zig as well."""
-SYSTEM = tuple(
-    Path(name)
-    for name in ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt")
-)
-"""Programs and libraries of the system, which every agent has in its sandbox too."""
 LARGEST, MOST = 1 << 30, 100_000
 """Limits on the bytes and files of a copied workspace."""
 NAMES = {
@@ -214,7 +210,7 @@ def list_hidden_folders(stage: str) -> tuple[Path, ...]:
 def list_visible_paths(stage: str) -> tuple[Path, ...]:
     """Return the paths of this machine that a stage's programs see."""
     tools = (toolchain.find_zig().parent, toolchain.find_unicorn()) if stage == "T0" else ()
-    return (*SYSTEM, Path(sys.base_prefix), *tools)
+    return (*SYSTEM_FOLDERS, Path(sys.base_prefix), *tools)
 
 
 def find_store(workspace: Path) -> tuple[Path, ...]:
