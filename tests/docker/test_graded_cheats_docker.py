@@ -19,10 +19,11 @@ from scenarios.pipeline.compiler.grading import grade_stage
 from tests.hostile.test_graded_carried import CASE, RUN, SOURCE, unwritten
 from tests.hostile.test_graded_cheats import CASES, CheatPlaces, places
 from tests.hostile.test_graded_disguises import PROGRAM, TCC, compiles
+from tests.hostile.test_sandbox_secrets import folder, list_secret_paths, look
 from tests.support.compiler_workspaces import given, script
 from tests.support.servers.docker_sandboxes import image, on_loop, order, said
 
-__all__ = ["places"]  # a fixture
+__all__ = ["folder", "places"]  # fixtures
 SEEN = ("a file in /usr/", "a table by")
 """The image has this machine's programs, in /usr; and the agent may read its own tables."""
 TRIES = """
@@ -30,6 +31,11 @@ cd t1
 for at in ../inputs/*; do timeout 10 ./run $at/program.c $at/found > /dev/null 2>&1; done
 echo over
 """
+
+
+def test_nothing_of_a_run_is_read_in_docker(folder: Path) -> None:  # noqa: F811
+    seen = look(folder, *list_secret_paths(folder), sandbox="docker", image=image())
+    assert seen == ("over\n", ())
 
 
 def test_no_cheat_finds_an_answer_in_docker(places: CheatPlaces) -> None:  # noqa: F811

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -59,9 +60,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def look(folder: Path, *paths: object) -> tuple[str, tuple[str, ...] | None]:
+def look(folder: Path, *paths: object, **other: str) -> tuple[str, tuple[str, ...] | None]:
     """Return what an agent's search prints, and what the self-test finds."""
-    config = PipelineConfig.read(folder)
+    config = replace(PipelineConfig.read(folder), **other)  # type: ignore[arg-type]
     printed = folder.parents[2] / "printed"
 
     async def work() -> tuple[str, ...] | None:
@@ -79,13 +80,22 @@ def look(folder: Path, *paths: object) -> tuple[str, tuple[str, ...] | None]:
 
 @pytest.mark.gate
 def test_no_key_no_password_hash_and_nothing_of_a_run_is_read(folder: Path) -> None:
+    assert look(folder, *list_secret_paths(folder)) == ("over\n", ())
+
+
+def list_secret_paths(folder: Path) -> list[object]:
+    """Return what lies outside of the workspace and is no agent's."""
     store = folder.parents[1]
-    paths = [ca_folder(), store / "tapes", folder, store / "pipelines" / "other", "/etc/shadow"]
+    paths: list[object] = [
+        ca_folder(),
+        store / "tapes",
+        folder,
+        store / "pipelines" / "other",
+        "/etc/shadow",
+    ]
     paths += ["/etc/gshadow", f"/proc/1/root{folder}", FROZEN, *SECRET_FOLDERS[:1]]
-    paths += [GIT] if GIT.is_dir() else []  # a file in a worktree, which holds a path
-    printed, seen = look(folder, *paths)
-    assert printed == "over\n"
-    assert seen == ()
+    paths += [GIT] if GIT.is_dir() else []
+    return paths
 
 
 async def search_shown(folder: Path) -> tuple[str, ...] | None:
