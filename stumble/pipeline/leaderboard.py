@@ -34,6 +34,10 @@ LEADERBOARD_TERMS = (
     ("MR (other weights)", "the same with the weights 1 4 4 3 6 2 of RAMP's code and site"),
     ("MR (Pro boards)", "those weights without the factor 1.2, as RAMP's Pro boards have it"),
     ("tier", "the last stage of an unbroken row of 100s; the median where there are several runs"),
+    (
+        "unverified",
+        "the self-test of its sandbox did not prove that the agent saw nothing of the run",
+    ),
     ("pass", "a stage with a score of 60 or more"),
     ("pass score", "share of 9 points: 1.5 for a passed stage, 1 after one that was not full"),
     ("strict", "a stage counts in full or not at all, and nothing after the first that failed"),
@@ -163,6 +167,7 @@ def _find_comparison_kind(row: ReportRow) -> str:
         row.get("mode"),
         arm if arm != "resurrect" else None,
         f"{stages} only" if stages not in (None, ALL_STAGES) else None,
+        "unverified" if row.get("verified") is False else None,
     )
     return ", ".join(str(word) for word in words if word) or "\u2013"
 
@@ -322,7 +327,7 @@ def _build_cost_reward_section(found: LeaderboardRows) -> ReportSection:
         charts=tuple(
             ReportChart(
                 drawing="bargains",
-                of=f"{len(dots)} agents and models: {kind}",
+                of=f"{len(dots)} agent{'' if len(dots) == 1 else 's'} with a model: {kind}",
                 says="; ".join(
                     f"{dot.place}. {dot.who}: {dot.score:.1f} for ${dot.cost:,.2f}" for dot in dots
                 ),

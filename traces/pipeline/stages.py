@@ -13,8 +13,9 @@ graded        {stage, score, passed, ramp, result, given, cases: {name: [result,
               files: {path: [size, {digest: size}]}, the text of its program, if known;
               with `before`, of an earlier run that this one continues, and then with its cost:
               calls, tokens, cost_usd, seconds, and the content of its other events
-sandbox       {stage, isolation, weaker, refused}: missing isolation of the agent, and the
-              connections it was refused
+sandbox       {stage, isolation, weaker, refused, seen}: missing isolation of the agent, the
+              connections it was refused, and what a program in it could read of the run; None if
+              that is unknown
 resurrection  {stage, reason, score}: the golden artifact replaced the agent's own
 """
 
@@ -98,6 +99,7 @@ def _build_stage_row(
         "seconds": agent_data.get("seconds"),
         "agent_exit": agent_data.get("exit"),
         "budget": agent_data.get("budget"),
+        "seen": _join_seen_paths(marks),
         **_count_stage_cases(graded.get("cases")),
     }
     if graded.get("before"):
@@ -107,6 +109,17 @@ def _build_stage_row(
     own_bills = [bill for bill in bills if stage_begin.at <= bill.at <= agent_end.at]
     cost = {**sum_stage_cost(own_bills), "seconds": _sum_agent_seconds(marks)}
     return row | add_earlier_cost(cost, stage_begin.data.get("before"))
+
+
+def _join_seen_paths(marks: Iterable[RunEvent]) -> str | None:
+    """Return what the sandboxes of all attempts showed of the run, as JSON; None if one is unknown
+    or none was used.
+    """
+    shown = [mark.data.get("seen") for mark in marks if mark.name == "sandbox"]
+    known = [each for each in shown if isinstance(each, list)]
+    if not shown or len(known) < len(shown):
+        return None
+    return json.dumps(sorted({str(path) for paths in known for path in paths}))
 
 
 def _sum_agent_seconds(marks: Iterable[RunEvent]) -> float | None:

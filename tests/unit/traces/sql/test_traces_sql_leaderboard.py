@@ -171,3 +171,19 @@ def test_recovery_in_two_worlds_is_not_pooled(sql: Sql) -> None:
     found = one(sql, "FROM leaderboard")
     assert (found["recovery_rate"], found["recovery_rate_reason"]) == (None, "several_worlds")
     assert found["measured_in"] == ["a in f", "a in n"]
+
+
+@pytest.mark.gate
+def test_runs_of_sandboxes_that_were_not_proved_are_ranked_apart(sql: Sql) -> None:
+    board(sql, [100] * 6, [90] * 6, [80] * 6, [70] * 6, told={"model": "m"})
+    sql.execute("UPDATE stages SET sandbox = 'process', seen = '[]', outcome = 'pass'")
+    sql.execute("""UPDATE stages SET seen = '["x"]' WHERE trajectory_id = 'p1' AND stage = 'T3'""")
+    sql.execute("UPDATE stages SET seen = NULL WHERE trajectory_id = 'p2' AND stage = 'T3'")
+    sql.execute(
+        "UPDATE stages SET seen = NULL, outcome = 'not_attempted' "
+        "WHERE trajectory_id = 'p3' AND stage = 'T5'"
+    )
+    verified = answers(sql, "SELECT verified FROM pipeline_runs ORDER BY trajectory_id")
+    assert [row["verified"] for row in verified] == [True, False, False, True]
+    ranked = answers(sql, "SELECT verified, runs FROM leaderboard ORDER BY verified")
+    assert [(row["verified"], row["runs"]) for row in ranked] == [(False, 2), (True, 2)]

@@ -23,7 +23,8 @@ SELECT
     workload,
     mode,
     arm,
-    stage_set
+    stage_set,
+    verified
 FROM leaderboard
 WHERE $cohort IS NULL OR cohort = $cohort
-ORDER BY cohort, workload, mode, arm, stage_set, mr DESC NULLS LAST, model;
+ORDER BY cohort, workload, mode, arm, stage_set, verified DESC NULLS FIRST, mr DESC NULLS LAST, model;

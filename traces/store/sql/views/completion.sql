@@ -54,4 +54,5 @@ SELECT
     passed / runs AS rate_all,
     serial / runs AS serial_rate,
     CASE WHEN known = 0 THEN 'no_cases' END AS reason
-FROM counted;
+FROM counted
+ORDER BY cohort, workload, mode, arm, stage;

@@ -1,7 +1,8 @@
 -- Each agent and model once per kind of pipeline: scores, efficiency, cost, recovery and survival.
 --
 -- Pipeline figures are means over clean runs from their first stage (replays and forks are none),
--- kept apart by workload, mode, arm, stages that were run and cohort; _lo and _hi are 95 % intervals by Student's t
+-- kept apart by workload, mode, arm, stages that were run, cohort, and whether the sandbox is
+-- verified (pipeline_runs); _lo and _hi are 95 % intervals by Student's t
 -- over runs, NULL with a reason where there are fewer than two. tier is the median, its _lo and _hi
 -- the lowest and the highest. mr_faulted: the mean of runs that a fault was injected into.
 -- aei: RAMP's index against aei_cohort: the run's own cohort, else `paper` where it is in the store;
@@ -28,6 +29,7 @@ entries AS (
         mode,
         arm,
         stage_set,
+        verified,
         cohort,
         agent,
         model,
@@ -73,7 +75,7 @@ entries AS (
             AS mr_faulted
     FROM runs
     WHERE kind IS NOT NULL
-    GROUP BY workload, mode, arm, stage_set, cohort, agent, model
+    GROUP BY workload, mode, arm, stage_set, verified, cohort, agent, model
 ),
 
 indexed AS (
@@ -82,6 +84,7 @@ indexed AS (
         runs.mode,
         runs.arm,
         runs.stage_set,
+        runs.verified,
         runs.cohort,
         runs.agent,
         runs.model,
@@ -101,13 +104,14 @@ indexes AS (
         mode,
         arm,
         stage_set,
+        verified,
         cohort,
         agent,
         model,
         list({'cohort': against, 'aei': aei, 'runs': cohort_runs, 'most': most} ORDER BY against)
             AS indexes
     FROM indexed
-    GROUP BY workload, mode, arm, stage_set, cohort, agent, model
+    GROUP BY workload, mode, arm, stage_set, verified, cohort, agent, model
 ),
 
 struck AS (
@@ -155,6 +159,7 @@ joined AS (
             AND entries.mode IS NOT DISTINCT FROM indexes.mode
             AND entries.arm IS NOT DISTINCT FROM indexes.arm
             AND entries.stage_set IS NOT DISTINCT FROM indexes.stage_set
+            AND entries.verified IS NOT DISTINCT FROM indexes.verified
             AND entries.cohort IS NOT DISTINCT FROM indexes.cohort
             AND entries.agent IS NOT DISTINCT FROM indexes.agent
             AND entries.model IS NOT DISTINCT FROM indexes.model
@@ -170,6 +175,7 @@ SELECT
     mode,
     arm,
     stage_set,
+    verified,
     agent,
     model,
     coalesce(runs, 0) AS runs,

@@ -17,7 +17,8 @@
 -- (agent starter; for ramp as published). gated_aei: see the macro. seconds, cost and tokens are
 -- those of the stages where the run has none or went on from another. whole: neither a replay, nor a fork, nor
 -- interrupted and gone on with in another run. unwritten_bytes of program_bytes: text of its programs
--- that no answer of its model holds.
+-- that no answer of its model holds. verified: the self-test of each sandbox that an agent worked in
+-- found nothing of the run; false if any did, or had none; NULL of imported runs and of baselines.
 WITH marks AS (
     SELECT
         *,
@@ -62,6 +63,9 @@ scored AS (
         max(mode) AS mode,
         max(arm) AS arm,
         string_agg(stage, ' ' ORDER BY stage) AS stage_set,
+        max(sandbox) AS sandbox,
+        coalesce(bool_and(coalesce(seen = '[]', false)) FILTER (outcome != 'not_attempted'), false)
+            AS is_clear,
         max(score) FILTER (stage = 'T0') AS t0,
         max(score) FILTER (stage = 'T1') AS t1,
         max(score) FILTER (stage = 'T2') AS t2,
@@ -175,6 +179,8 @@ SELECT
     infrastructure_errors,
     program_bytes,
     unwritten_bytes,
+    CASE WHEN sandbox IS NOT NULL AND coalesce(runs.agent, '') NOT IN ('starter', 'golden') THEN is_clear END
+        AS verified,
     all_seconds AS seconds,
     all_cost AS cost_usd,
     all_tokens AS tokens,
