@@ -36,7 +36,7 @@ LEADERBOARD_TERMS = (
     ("tier", "the last stage of an unbroken row of 100s; the median where there are several runs"),
     (
         "unverified",
-        "the self-test of its sandbox did not prove that the agent saw nothing of the run",
+        "no self-test of its sandbox proved that the agent saw nothing of the run",
     ),
     ("pass", "a stage with a score of 60 or more"),
     ("pass score", "share of 9 points: 1.5 for a passed stage, 1 after one that was not full"),

@@ -50,6 +50,10 @@ from unicorn.unicorn_py3.unicorn import Uc, UcError
 PAGE = 4096
 MEMORY = 64 << 20
 """Total size of a program's segments in bytes, at most."""
+MOST_CODE = 1 << 20
+"""Bytes of code, at most, and between its first and last: each block is translated when it is
+first entered, which takes a thousand times as long as executing it.
+"""
 STACK = 8 << 20
 STACK_TOP = 0x7FFF_F000
 STDOUT = 1 << 20
@@ -61,6 +65,7 @@ _BY_ECALL = (8, 9, 11)  # from user, supervisor and machine mode
 _HEADER = Struct("<16xHHIQQQIHHHHHH")
 _SEGMENT = Struct("<IIQQQQQQ")
 _WORD = Struct("<I")
+_ELF_64, _PROGRAM, _RISCV = b"\x7fELF\x02\x01", 2, 243  # elf(5): class, type and machine
 _LOAD = 1
 _EXECUTE, _WRITE, _READ = 1, 2, 4
 _PERMISSION = {_EXECUTE: UC_PROT_EXEC, _WRITE: UC_PROT_WRITE, _READ: UC_PROT_READ}
@@ -81,12 +86,22 @@ ProgramReport = dict[str, int | str | None]
 class InstructionCounter(Protocol):
     """Counts executed instructions and stops the machine at a limit."""
 
-    size: int
-    """Bytes of all blocks entered: four per instruction."""
+    executed: int
+    """Instructions of all blocks entered."""
     most: int
+    foreign: int
+    """The address of an instruction of two bytes that was reached, or 0."""
 
 
-CounterFactory = Callable[[Uc, int], InstructionCounter]
+@dataclass(slots=True)
+class CodeBytes:
+    """All code of a program, from its lowest address on; nothing can write to it."""
+
+    low: int
+    data: bytes
+
+
+CounterFactory = Callable[[Uc, CodeBytes, int], InstructionCounter]
 
 
 @dataclass(slots=True)
@@ -94,16 +109,20 @@ class PythonCounter:
     """Counter in pure Python: slow, without dependencies."""
 
     most: int
-    size: int = 0
+    executed: int = 0
+    foreign: int = 0
 
 
-def start_python_counter(machine: Uc, limit: int) -> PythonCounter:
+def start_python_counter(machine: Uc, code: CodeBytes, limit: int) -> PythonCounter:
     """Count instructions on this machine and stop it after `limit` of them."""
-    counter = PythonCounter(most=4 * limit)
+    counter = PythonCounter(most=limit)
 
     def block(_: Uc, address: int, size: int, data: object) -> None:
-        counter.size += size
-        if counter.size > counter.most:
+        counter.executed += (size + 3) // 4
+        start = address - code.low
+        if start % 4 or any(byte & 3 != 3 for byte in code.data[start : start + size : 4]):
+            counter.foreign = address
+        if counter.foreign or counter.executed > counter.most:
             machine.emu_stop()
 
     machine.hook_add(UC_HOOK_BLOCK, block)
@@ -150,7 +169,7 @@ class EmulatedProgram:
             case _:
                 self.end("crash", f"made an ecall of the unknown number {number}")
 
-    def start(self, entry: int, limit: int, count: CounterFactory) -> None:
+    def start(self, entry: int, code: CodeBytes, limit: int, count: CounterFactory) -> None:
         """Run until the program exits, crashes or reaches a limit."""
 
         def interrupt(_: Uc, number: int, data: object) -> None:
@@ -163,15 +182,17 @@ class EmulatedProgram:
             except UcError as error:
                 self.end("crash", f"an ecall {_ACCESS.get(error.errno, str(error))}")
 
-        counter = count(self.machine, limit)
+        counter = count(self.machine, code, limit)
         self.machine.hook_add(UC_HOOK_INTR, interrupt)
         try:
             self.machine.emu_start(entry, 0)
         except UcError as error:
             at = self.machine.reg_read(UC_RISCV_REG_PC)
             self.end("crash", f"{_ACCESS.get(error.errno, str(error))}, at {at:#x}")
-        self.instructions = counter.size // 4
-        if counter.size > counter.most:
+        self.instructions = counter.executed
+        if counter.foreign:
+            self.end("crash", f"an instruction of two bytes, at {counter.foreign:#x}")
+        elif counter.executed > counter.most:
             self.end("limit", f"more than {limit} instructions")
         elif not self.ended:
             self.end("crash", "jumped to address 0")
@@ -183,24 +204,27 @@ def emulate_elf(
     """Run a program; return its report and its stdout."""
     run = EmulatedProgram(machine=Uc(UC_ARCH_RISCV, UC_MODE_RISCV64), stdin=stdin)
     try:
-        entry = load_elf(run.machine, elf)
+        entry, code = load_elf(run.machine, elf)
     except MemoryError as error:
         run.end("limit", str(error))
     except (StructError, UcError, ValueError) as error:
         run.end("crash", f"no program that can be loaded: {error}")
     else:
-        run.start(entry, limit, count)
+        run.start(entry, code, limit, count)
     report: ProgramReport = {"ended": run.ended, "exit": run.exit, "instructions": run.instructions}
     return report | {"why": run.why, "stdout": len(run.stdout)}, bytes(run.stdout)
 
 
-def load_elf(machine: Uc, elf: bytes) -> int:
-    """Map the segments of a static ELF and a stack; return the entry address."""
-    _, _, _, entry, table, _, _, _, size, count, _, _, _ = _HEADER.unpack_from(elf)
+def load_elf(machine: Uc, elf: bytes) -> tuple[int, CodeBytes]:
+    """Map the segments of a static ELF and a stack; return the entry address and the code."""
+    kind, system, _, entry, table, _, _, _, size, count, _, _, _ = _HEADER.unpack_from(elf)
+    if not elf.startswith(_ELF_64) or (kind, system) != (_PROGRAM, _RISCV):
+        raise ValueError("no static ELF of 64 bits for RISC-V")
     segments = [_SEGMENT.unpack_from(elf, table + size * number) for number in range(count)]
     loadable = [segment for segment in segments if segment[0] == _LOAD]
     if (needed := sum(segment[6] for segment in loadable)) > MEMORY:
         raise MemoryError(f"needs {needed} bytes of memory; the machine has {MEMORY}")
+    code: dict[int, bytes] = {}
     for _, flags, offset, address, _, filled, extent, _ in loadable:
         low, high = address & -PAGE, (address + extent + PAGE - 1) & -PAGE
         allowed = sum(permission for flag, permission in _PERMISSION.items() if flags & flag)
@@ -208,10 +232,23 @@ def load_elf(machine: Uc, elf: bytes) -> int:
         data = elf[offset : offset + filled]
         if flags & _EXECUTE:
             _reject_unsafe_code(data, address, flags)
+            code[address] = data
         machine.mem_write(address, data)
     machine.mem_map(STACK_TOP - STACK, STACK, UC_PROT_READ | UC_PROT_WRITE)
     machine.reg_write(UC_RISCV_REG_SP, STACK_TOP)
-    return int(entry)
+    return int(entry), _join_code(code)
+
+
+def _join_code(segments: dict[int, bytes]) -> CodeBytes:
+    """Return the code of all segments, by address. Raises MemoryError if that is too much."""
+    low = min(segments, default=0)
+    size = max((at + len(data) - low for at, data in segments.items()), default=0)
+    if size > MOST_CODE:
+        raise MemoryError(f"has {size} bytes of code; the machine runs {MOST_CODE}")
+    joined = bytearray(size)
+    for at, data in segments.items():
+        joined[at - low : at - low + len(data)] = data
+    return CodeBytes(low=low, data=bytes(joined))
 
 
 def _reject_unsafe_code(code: bytes, address: int, flags: int) -> None:

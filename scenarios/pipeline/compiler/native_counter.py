@@ -19,20 +19,28 @@ class NativeCounter(ctypes.Structure):
     """The hook's data; it must live as long as the machine."""
 
     _fields_ = (
-        ("size", ctypes.c_uint64),
+        ("executed", ctypes.c_uint64),
         ("most", ctypes.c_uint64),
+        ("foreign", ctypes.c_uint64),
+        ("low", ctypes.c_uint64),
+        ("size", ctypes.c_uint64),
+        ("code", ctypes.c_char_p),
         ("stop", ctypes.c_void_p),
     )
 
-    size: int
-    """Bytes of the instructions of all blocks entered."""
+    executed: int
+    """Instructions of all blocks entered."""
     most: int
+    foreign: int
+    """The address of an instruction of two bytes that was reached, or 0."""
 
 
-def start_native_counter(machine: Uc, limit: int) -> NativeCounter:
+def start_native_counter(machine: Uc, code: emulator.CodeBytes, limit: int) -> NativeCounter:
     """Count instructions on this machine and stop it after `limit` of them."""
     stop = ctypes.cast(uclib.uc_emu_stop, ctypes.c_void_p)
-    counter = NativeCounter(size=0, most=4 * limit, stop=stop.value)
+    counter = NativeCounter(
+        most=limit, low=code.low, size=len(code.data), code=code.data, stop=stop.value
+    )
     everywhere = (ctypes.c_uint64(1), ctypes.c_uint64(0))  # unicorn's "from 1 to 0"
     failed = uclib.uc_hook_add(
         machine._uch,

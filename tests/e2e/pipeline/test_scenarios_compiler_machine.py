@@ -11,7 +11,7 @@ from unicorn import UC_HOOK_CODE
 from unicorn.unicorn_py3.unicorn import Uc
 
 from scenarios.pipeline.compiler import emulator, emulator_pool, native_counter, toolchain
-from scenarios.pipeline.compiler.emulator import PythonCounter
+from scenarios.pipeline.compiler.emulator import CodeBytes, PythonCounter
 from scenarios.pipeline.compiler.emulator_pool import EmulationResult, EmulatorProcess
 from scenarios.pipeline.compiler.program_cases import list_graded_cases
 
@@ -39,12 +39,12 @@ def ran(body: str, stdin: bytes = b"", limit: int = 100_000) -> EmulationResult:
     return emulator_pool.run_emulated(assembled(body), stdin, limit)
 
 
-def stepping(uc: Uc, limit: int) -> PythonCounter:
+def stepping(uc: Uc, _: CodeBytes, limit: int) -> PythonCounter:
     """Counts every instruction by itself, which nothing about blocks can bend."""
-    counted = PythonCounter(most=4 * limit)
+    counted = PythonCounter(most=limit)
 
     def step(_: Uc, address: int, size: int, data: object) -> None:
-        counted.size += size
+        counted.executed += 1
 
     uc.hook_add(UC_HOOK_CODE, step)
     return counted
@@ -131,6 +131,10 @@ CRASHES = {
         "wrote where nothing is",
     ),
     "no instruction": ("main: .word 0", "an instruction that is none"),
+    "instructions of two bytes": (
+        ".option rvc\nmain: li a0, 0\nnop\nret",
+        "an instruction of two bytes, at 0x",
+    ),
     "unimp": ("main: unimp", "an instruction that is none"),
     "unknown ecall": ("main: li a7, 57\necall", "made an ecall of the unknown number 57"),
     "prints what is not its": ("main: li a7, 64\nli a1, 4\nli a2, 9\necall", "an ecall read"),
@@ -190,6 +194,19 @@ def test_a_machine_that_dies_is_no_crash_of_the_program_and_the_next_one_lives()
 def _ticks(pid: int) -> int:
     """Of processor time that a process has used."""
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11])
+
+
+@pytest.mark.parametrize("jumps", [200_000, 1_000_000, 4_000_000])
+def test_jumps_that_keep_the_machine_busy_reach_a_limit(jumps: int) -> None:
+    """Each word jumps to the next one, so that each is a block to translate."""
+    body = f"main: .fill {jumps}, 4, 0x0040006f\nlui a0, 0\nla a1, main\njr a1"
+    did = ran(body, limit=emulator_pool.LIMIT)
+    assert (did.ended, did.exit) == ("limit", None)
+
+
+def test_the_machine_is_tried_with_a_program_that_exits() -> None:
+    did = emulator_pool.run_emulated(emulator_pool._IDLE_PROGRAM)
+    assert (did.ended, did.exit, did.instructions) == ("exit", 0, 3)
 
 
 def test_as_many_run_at_once_as_like() -> None:
