@@ -243,6 +243,7 @@ def _grade_to_event(graded: StageGrade) -> dict[str, object]:
         "score": graded.score,
         "passed": graded.passed,
         "ramp": graded.ramp_score,
+        "chain": graded.chain_score,
         "result": graded.result,
         "given": graded.given,
         "cases": {case.case: [case.result, case.score, case.reached] for case in graded.cases},

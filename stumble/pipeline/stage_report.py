@@ -24,6 +24,7 @@ has 95 KiB, packed.
 STAGE_COLUMNS = (
     ("stage", "stage"),
     ("score", "score"),
+    ("chain_score", "chain"),
     ("ramp_score", "ramp"),
     ("outcome", "outcome"),
     ("provenance", "given"),

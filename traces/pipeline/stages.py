@@ -8,7 +8,7 @@ agent         {stage, exit, budget, seconds}: its agent ended
 attempt       {stage, attempt, of, score, result, exit}: what it left did not pass, and it is
               started again; the attempt number and score are those of the one before
 budget        {stage, kind, limit}: a budget is used up
-graded        {stage, score, passed, ramp, result, given, cases: {name: [result, score, reached]},
+graded        {stage, score, passed, ramp, chain, result, given, cases: {name: [result, score, reached]},
               why: {name: reason}}, the reason of each case that is not right;
               files: {path: [size, {digest: size}]}, the text of its program, if known;
               with `before`, of an earlier run that this one continues, and then with its cost:
@@ -93,6 +93,7 @@ def _build_stage_row(
         "score": graded.get("score"),
         "passed": graded.get("passed"),
         "ramp_score": graded.get("ramp"),
+        "chain_score": graded.get("chain"),
         "provenance": graded.get("given"),
         "resurrected": "resurrection" in own,
         "outcome": _derive_stage_outcome(graded, stage_begin.data if stage_begin else graded),

@@ -243,6 +243,7 @@ SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
                 "score": _REAL,  # 0 to 100
                 "passed": _BOOL,
                 "ramp_score": _REAL,  # T4 by RAMP's formula; NULL of other stages
+                "chain_score": _REAL,  # T4 on the IR of the agent's own T3; NULL if that was golden
                 "provenance": _TEXT,  # own, golden: source of the stage's input
                 "resurrected": _BOOL,
                 "outcome": _TEXT,  # pass, fail, agent_error, limit, infrastructure_error,

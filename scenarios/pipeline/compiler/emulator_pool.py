@@ -21,7 +21,7 @@ from threading import Timer
 from typing import Literal
 
 SECONDS, WALL_SECONDS = 60, 290.0
-"""Processor and other time for one program. Translated code runs at 50,000,000 instructions a second
+"""Processor and other time for one program. Translated code runs at 50,000,000 instructions a s
 on an idle machine; the maximum of code and of ecalls takes half a minute each.
 """
 LIMIT = 50_000_000
@@ -47,7 +47,7 @@ class EmulationResult:
 
 
 _IDLE_PROGRAM = struct.pack(
-    "<16sHHIQQQIHHHHHH" "IIQQQQQQ" "3I",
+    "<16sHHIQQQIHHHHHHIIQQQQQQ3I",
     *(b"\x7fELF\x02\x01\x01", 2, 243, 1, 0x10078, 64, 0, 0, 64, 56, 1, 0, 0, 0),
     *(1, 5, 0, 0x10000, 0x10000, 132, 132, 4096),
     *(0x05D00893, 0x00000513, 0x00000073),  # li a7, 93; li a0, 0; ecall

@@ -7,6 +7,7 @@ path that did not exist before. A failure of the grader is `infrastructure_error
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -82,8 +83,6 @@ class _StageInput(Struct, frozen=True, kw_only=True):
 
     artifact: bytes | None
     right: bool
-    instructions: float | None = None
-    """Instructions that it executes, if it is IR that runs correctly."""
 
 
 class _StageGrading(Struct, frozen=True, kw_only=True):
@@ -140,6 +139,8 @@ class _StageGrading(Struct, frozen=True, kw_only=True):
 
     def _grade_case(self, entered: _SubmissionState, case: ProgramCase) -> _GradedCase:
         stage_input = self._find_input(case)
+        if self.stage == "T4":
+            return self._grade_optimisation(entered, case, stage_input.artifact)
         if stage_input.artifact is None:
             reason = f"{self.given.stage} left nothing for this case"
             verdict = ArtifactScore(result="fail", score=0.0, why=reason)
@@ -148,18 +149,27 @@ class _StageGrading(Struct, frozen=True, kw_only=True):
         if output.artifact is None:
             verdict = _score_missing_output(output)
         else:
-            verdict = self._score_case(case, output.artifact, stage_input.instructions)
+            right = self.right.artifacts[case.name]
+            verdict = _score_artifact(self.stage, case, output.artifact, right)
         return _GradedCase(
             grade=_to_case_grade(case.name, verdict, reached=stage_input.right), made=output
         )
 
-    def _score_case(self, case: ProgramCase, artifact: bytes, given: float | None) -> ArtifactScore:
-        golden_artifact = self.right.artifacts[case.name]
-        if self.stage == "T4":
-            return execution.score_optimisation(
-                case, artifact, golden.load_instruction_counts()[case.name], given
-            )
-        return _score_artifact(self.stage, case, artifact, golden_artifact)
+    def _grade_optimisation(
+        self, entered: _SubmissionState, case: ProgramCase, own: bytes | None
+    ) -> _GradedCase:
+        """Grade T4 on golden IR, the same for every agent; the fact `chain` is its score on the IR
+        of the agent's own T3, which it hands on.
+        """
+        counts, reference = golden.load_instruction_counts()[case.name], self.before
+        made = _run_submission(entered, reference.artifacts[case.name])
+        verdict = _score_optimised(case, made, counts)
+        if self.given.provenance == "own":
+            handed_on = StageOutput() if own is None else _run_submission(entered, own)
+            chain = _score_optimised(case, handed_on, counts)
+            verdict = replace(verdict, facts={**verdict.facts, "chain": chain.score or 0.0})
+            made = replace(made, artifact=handed_on.artifact)
+        return _GradedCase(grade=_to_case_grade(case.name, verdict, reached=True), made=made)
 
     def _find_input(self, case: ProgramCase) -> _StageInput:
         """Return a case's input and whether it is right: golden, or the agent's with a full score.
@@ -167,18 +177,23 @@ class _StageGrading(Struct, frozen=True, kw_only=True):
         IR from the agent's T4 is right if it behaves correctly, however slow.
         """
         artifact, stage = self.given.artifacts.get(case.name), PREVIOUS_STAGE.get(self.stage)
-        counts = golden.load_instruction_counts()[case.name]
         if artifact is None or stage is None:
             return _StageInput(artifact=artifact, right=artifact is not None)
         golden_artifact = self.before.artifacts[case.name]
         if self.given.provenance == "golden" or artifact == golden_artifact:
-            return _StageInput(artifact=artifact, right=True, instructions=float(counts.plain))
+            return _StageInput(artifact=artifact, right=True)
         verdict = _score_artifact(stage, case, artifact, golden_artifact)
         if verdict.score is None:
             raise ChildProcessError(f"what {stage} left cannot be judged: {verdict.why}")
-        full = verdict.score == 100
-        executed = verdict.facts.get("instructions") if full else None
-        return _StageInput(artifact=artifact, right=full, instructions=executed)
+        return _StageInput(artifact=artifact, right=verdict.score == 100)
+
+
+def _score_optimised(
+    case: ProgramCase, made: StageOutput, counts: golden.InstructionCounts
+) -> ArtifactScore:
+    if made.artifact is None:
+        return _score_missing_output(made)
+    return execution.score_optimisation(case, made.artifact, counts)
 
 
 def _score_artifact(stage: str, case: ProgramCase, artifact: bytes, right: bytes) -> ArtifactScore:

@@ -13,7 +13,7 @@ import signal
 import subprocess
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Literal
 
 from scenarios.pipeline.compiler import install_hint
@@ -27,6 +27,9 @@ CPU_SECONDS = 20
 WALL_SECONDS = 120
 MEMORY = 4 << 30
 FILE = 64 << 20
+"""Bytes of each file that a tool writes, and of its output."""
+MOST_MESSAGES = 1 << 20
+"""Bytes of a tool's messages that are looked at."""
 
 type OptimisationLevel = Literal["-O0", "-O2"]
 type CodeKind = Literal["ir", "assembly"]
@@ -158,26 +161,29 @@ def _compile_runtime() -> bytes:
 
 def _run_zig(folder: str, *words: str | Path) -> subprocess.CompletedProcess[bytes]:
     """Run zig to its end in `folder`, with limits on time, memory and file size."""
-    pipe = subprocess.PIPE
-    with subprocess.Popen([find_zig(), *words], cwd=folder, stdout=pipe, stderr=pipe) as running:
-        try:
-            for kind, limit in (
-                (resource.RLIMIT_CPU, CPU_SECONDS),
-                (resource.RLIMIT_AS, MEMORY),
-                (resource.RLIMIT_FSIZE, FILE),
-            ):
-                resource.prlimit(running.pid, kind, (limit, limit))
-            out, errors = running.communicate(timeout=WALL_SECONDS)
-        except subprocess.TimeoutExpired as expired:
-            raise TimeoutError(f"{words[0]} took longer than {WALL_SECONDS} s") from expired
-        finally:
-            if running.poll() is None:
-                running.kill()
-    if running.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+    with TemporaryFile() as out, TemporaryFile() as errors:
+        with subprocess.Popen([find_zig(), *words], cwd=folder, stdout=out, stderr=errors) as tool:
+            try:
+                for kind, limit in (
+                    (resource.RLIMIT_CPU, CPU_SECONDS),
+                    (resource.RLIMIT_AS, MEMORY),
+                    (resource.RLIMIT_FSIZE, FILE),
+                ):
+                    resource.prlimit(tool.pid, kind, (limit, limit))
+                code = tool.wait(timeout=WALL_SECONDS)
+            except subprocess.TimeoutExpired as expired:
+                raise TimeoutError(f"{words[0]} took longer than {WALL_SECONDS} s") from expired
+            finally:
+                if tool.poll() is None:
+                    tool.kill()
+        out.seek(0)
+        errors.seek(0)
+        printed, messages = out.read(), errors.read() if not code else errors.read(MOST_MESSAGES)
+    if code in (-signal.SIGXCPU, -signal.SIGKILL):
         raise TimeoutError(f"{words[0]} used {CPU_SECONDS} s of processor time")
-    if running.returncode:
-        raise ValueError(_describe_tool_failure(words[0], running.returncode, errors))
-    return subprocess.CompletedProcess(running.args, 0, out, errors)
+    if code:
+        raise ValueError(_describe_tool_failure(words[0], code, messages))
+    return subprocess.CompletedProcess(tool.args, 0, printed, messages)
 
 
 def _describe_tool_failure(tool: str | Path, code: int, said: bytes) -> str:

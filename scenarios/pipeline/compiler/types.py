@@ -71,8 +71,8 @@ class CaseGrade:
     why: str = ""
     """Explanation for a developer: the first difference or the first error."""
     facts: Mapping[str, float] = field(default_factory=dict)
-    """Figures reported with the score: `strict` (T1), `instructions`, `reference`, `before` and
-    `ramp` (T4).
+    """Figures reported with the score: `strict` (T1), `instructions`, `reference`, `before`, `ramp`
+    and `chain` (T4).
     """
 
 
@@ -119,13 +119,21 @@ class StageGrade:
 
     @property
     def ramp_score(self) -> float | None:
-        """T4's mean by RAMP's formula; None for other stages, and if the grader failed at any case.
+        """T4's mean by RAMP's formula, which is about 77 for unchanged IR and decides nothing."""
+        return self._average_fact("ramp")
 
-        It is about 77 for unchanged IR, so it decides nothing.
+    @property
+    def chain_score(self) -> float | None:
+        """T4's mean on the IR of the agent's own T3; None if it was given golden IR."""
+        return self._average_fact("chain")
+
+    def _average_fact(self, name: str) -> float | None:
+        """Return the mean of a fact, 0 for a case without it; None if no case has it, or if the
+        grader failed at any.
         """
-        if self.score is None or not any("ramp" in case.facts for case in self.cases):
+        if self.score is None or not any(name in case.facts for case in self.cases):
             return None
-        return sum(case.facts.get("ramp", 0.0) for case in self.cases) / len(self.cases)
+        return sum(case.facts.get(name, 0.0) for case in self.cases) / len(self.cases)
 
     @property
     def passed(self) -> bool | None:

@@ -15,6 +15,7 @@ from sandbox.limited_process import WALLS
 from scenarios.pipeline.compiler import golden, program_cases, toolchain
 from scenarios.pipeline.compiler.grading import grade_stage
 from scenarios.pipeline.compiler.scoring import environment, execution
+from scenarios.pipeline.compiler.solutions import write_solution
 from scenarios.pipeline.compiler.starter_workspace import create_starter_workspace
 from scenarios.pipeline.compiler.types import STAGES, ArtifactSlot, ProgramCase, StageGrade
 from tests.support.compiler_workspaces import (
@@ -22,6 +23,7 @@ from tests.support.compiler_workspaces import (
     given,
     script,
 )
+from tests.unit.scenarios.test_scenarios_compiler_judges import FEATURES
 
 FEW: tuple[ProgramCase, ...] = program_cases.list_graded_cases()[:2]
 ONE = FEW[:1]
@@ -161,23 +163,40 @@ def test_a_case_that_came_in_wrong_could_not_be_reached(tmp_path: Path) -> None:
 
 def test_own_ir_that_is_slow_on_purpose_leaves_no_more_to_improve(tmp_path: Path) -> None:
     golden_ir = golden.load_golden_slot("T3").artifacts[ONE[0].name]
-    call = b"define i32 @more() noinline { ret i32 0 }\n"
-    slower = re.sub(rb"(@main\(\) \{\n)", rb"\1  %more = call i32 @more()\n", golden_ir) + call
-    own = ArtifactSlot(stage="T3", provenance="own", artifacts={ONE[0].name: slower})
+    own = ArtifactSlot(
+        stage="T3", provenance="own", artifacts={ONE[0].name: make_slower(golden_ir)}
+    )
     script(tmp_path, "T4", '#!/bin/sh\ncp "$1" "$2"\n')
     [one] = grade_stage("T4", tmp_path, own, jobs=1, cases=ONE).cases
-    assert one.reached
     assert one.facts["before"] == golden.load_instruction_counts()[one.case].plain
-    assert one.facts["before"] < one.facts["instructions"]
-    assert one.score == 0.0
+    assert (one.reached, one.score, one.facts["chain"]) == (True, 0.0, 0.0)
 
 
-def test_own_ir_that_is_fast_already_is_what_has_to_be_improved(tmp_path: Path) -> None:
+def make_slower(ir: bytes) -> bytes:
+    call = b"define i32 @more() noinline { ret i32 0 }\n"
+    return re.sub(rb"(@main\(\) \{\n)", rb"\1  %more = call i32 @more()\n", ir) + call
+
+
+@pytest.mark.gate
+def test_the_score_of_an_optimiser_depends_on_no_other_stage(tmp_path: Path) -> None:
+    """Its score on its own chain is beside it: IR that is plain, fast already, slow or wrong."""
+    write_solution(tmp_path, "T4", "fair")
+    plain = golden.load_golden_slot("T3").artifacts[ONE[0].name]
     fast = golden.load_golden_slot("T4").artifacts[ONE[0].name]
-    own = ArtifactSlot(stage="T3", provenance="own", artifacts={ONE[0].name: fast})
-    script(tmp_path, "T4", '#!/bin/sh\ncp "$1" "$2"\n')
-    [one] = grade_stage("T4", tmp_path, own, jobs=1, cases=ONE).cases
-    assert (one.score, one.facts["ramp"]) == (0.0, 100.0)
+    found = []
+    for ir in (plain, fast, make_slower(plain), b"define i32 @main() { ret i32 99 }\n", None):
+        artifacts = {} if ir is None else {ONE[0].name: ir}
+        own = ArtifactSlot(stage="T3", provenance="own", artifacts=artifacts)
+        done = grade_stage("T4", tmp_path, own, jobs=1, cases=ONE)
+        found.append((done.score, done.chain_score))
+    alone = grade_stage("T4", tmp_path, given("T4"), jobs=1, cases=ONE)
+    assert {score for score, _ in found} == {alone.score}
+    assert alone.chain_score is None
+    chains = [chain for _, chain in found]
+    assert chains[0] == alone.score
+    assert chains[3:] == [0.0, 0.0]
+    assert chains[1] is not None
+    assert chains[1] > 90
 
 
 FULL = """#!/usr/bin/env python3
@@ -443,3 +462,13 @@ def test_a_grader_that_breaks_is_no_failure_of_the_agents(tmp_path: Path) -> Non
     assert done.stdout.startswith("infrastructure_error None [('infrastructure_error', None, 'the ")
     assert "Too many open files" in done.stdout
     assert resource.getrlimit(resource.RLIMIT_NOFILE) != (12, 12)
+
+
+@pytest.mark.gate
+@pytest.mark.parametrize("attribute", FEATURES)
+def test_unchanged_ir_with_an_attribute_makes_no_improvement(attribute: str) -> None:
+    case = program_cases.list_graded_cases()[0]
+    plain = golden.load_golden_slot("T3").artifacts[case.name]
+    changed = plain.replace(b") {\n", b") %s {\n" % FEATURES[attribute])
+    counts = golden.load_instruction_counts()[case.name]
+    assert execution.score_optimisation(case, changed, counts).score == 0

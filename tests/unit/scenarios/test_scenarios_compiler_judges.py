@@ -181,3 +181,23 @@ def test_code_of_another_machine_is_made_neutral() -> None:
     assert strip_target(text) == (
         b"\n\ndefine i32 @main() #0 {\n  ret i32 0\n}\nattributes #0 = { nounwind   }\n"
     )
+
+
+FEATURES = {
+    "plain": rb'"target-features"="+m,+c"',
+    "escaped": rb'"target\2Dfeatures"="+m,+c"',
+    "all escaped": rb'"\74\61\72\67\65\74\2d\66\65\61\74\75\72\65\73"="+m,+c"',
+    "with a comment": b'"target-features" ; " = \n = ; "\n "+m,+c"',
+    "without a space": rb'"target-cpu"="sifive-u74""target-features"="+c"',
+    "behind a word": rb'nosync"target-features"="+c"',
+    "other": rb'"tune-cpu"="sifive-u74" "future"="1"',
+}
+
+
+@pytest.mark.parametrize("spelling", FEATURES)
+def test_no_attribute_of_a_target_is_left(spelling: str) -> None:
+    ir = b'@"a=" = constant [4 x i8] c"=\\22;x" ; "\ndefine i32 @main() %s {\n ret i32 0 }\n'
+    kept = strip_target(ir % FEATURES[spelling])
+    assert b"+c" not in kept
+    assert b"u74" not in kept
+    assert kept.startswith(b'@"a=" = constant [4 x i8] c"=\\22;x" ; "\ndefine i32 @main()')

@@ -18,13 +18,27 @@ from scenarios.pipeline.compiler.scoring.artifact_score import (
 from scenarios.pipeline.compiler.types import ProgramCase
 
 LIMIT = emulator_pool.LIMIT
-_FOREIGN = re.compile(rb'"(?:target-cpu|target-features|tune-cpu)"(?:="[^"\n]*")?')
-_TARGET = re.compile(rb"(?m)^target (?:triple|datalayout) = .*$")
+_BETWEEN = rb"(?:\s|;[^\n]*\n)*"
+"""White space and comments, which LLVM allows between any two tokens."""
+_IR_STRING = re.compile(
+    rb';[^\n]*|[c@%$!]?"[^"]*"(?P<attribute>' + _BETWEEN + rb"=" + _BETWEEN + rb'"[^"]*")?'
+)
+_TARGET = re.compile(
+    rb"\btarget" + _BETWEEN + rb"(?:triple|datalayout)" + _BETWEEN + rb"=" + _BETWEEN + rb'"[^"]*"'
+)
 
 
 def strip_target(ir: bytes) -> bytes:
-    """Remove the target machine from IR, so that it is compiled for the graded one."""
-    return _FOREIGN.sub(b"", _TARGET.sub(b"", ir))
+    """Remove the target machine and all attributes that have a text as their value from IR.
+
+    LLVM writes `"name"="value"` for what a target defines, such as its features; no attribute of
+    the language has this form, and none is needed. Comments and other texts stay as they are.
+    """
+    return _IR_STRING.sub(_drop_attribute, _TARGET.sub(b"", ir))
+
+
+def _drop_attribute(found: re.Match[bytes]) -> bytes:
+    return b"" if found["attribute"] else found.group()
 
 
 def score_execution(
@@ -55,14 +69,11 @@ def score_execution(
             return make_artifact_score(0.0, _describe_output_difference(case, run), facts)
 
 
-def score_optimisation(
-    case: ProgramCase, text: bytes, counts: InstructionCounts, given: float | None
-) -> ArtifactScore:
+def score_optimisation(case: ProgramCase, text: bytes, counts: InstructionCounts) -> ArtifactScore:
     """Score T4: correct IR scores 100 (N_0 - N) / (N_0 - N_ref), cut to 0..100.
 
-    N: instructions that it executes, N_ref: those of clang -O2. N_0: those of the stage's input,
-    `given` (None if that is wrong), at most those of clang's IR without optimisation, so that IR
-    which is slow on purpose makes no improvement. Unchanged IR scores 0.
+    N: instructions that it executes, N_0: those of clang's IR without optimisation, N_ref: those of
+    clang -O2. Both are the same for every agent, and N_0 is T4's input: unchanged, it scores 0.
 
     The fact `ramp` is RAMP's figure with instructions for seconds, 100 min(1, sqrt(N_ref / N)),
     which is about 77 for unchanged IR.
@@ -70,8 +81,11 @@ def score_optimisation(
     verdict = score_execution(case, text, "ir")
     if verdict.result != "pass":
         return verdict
-    executed, reference = verdict.facts["instructions"], float(counts.optimised)
-    before = float(counts.plain) if given is None else min(given, float(counts.plain))
+    executed, before, reference = (
+        verdict.facts["instructions"],
+        float(counts.plain),
+        float(counts.optimised),
+    )
     facts = {
         "instructions": executed,
         "reference": reference,
@@ -79,21 +93,10 @@ def score_optimisation(
         "ramp": 100 * min(1.0, math.sqrt(reference / executed)),
     }
     return make_artifact_score(
-        _score_improvement(before, executed, reference),
+        100 * min(1.0, max(0.0, (before - executed) / (before - reference))),
         f"{executed:,.0f} instructions, before {before:,.0f}, clang -O2 {reference:,.0f}",
         facts,
     )
-
-
-def _score_improvement(before: float, executed: float, reference: float) -> float:
-    """Return the share of the possible improvement, of 100; anything faster than an input that is
-    as fast as clang's is a full one.
-    """
-    if executed >= before:
-        return 0.0
-    if before <= reference:
-        return 100.0
-    return 100 * min(1.0, (before - executed) / (before - reference))
 
 
 def _describe_output_difference(case: ProgramCase, ran: emulator_pool.EmulationResult) -> str:

@@ -1,6 +1,7 @@
 -- Runs of the compiler pipeline, one row each, scored from their stages by RAMP's published rules.
 --
--- t4: the share of the possible improvement, for runs of the embedded workload; t4_ramp: RAMP's
+-- t4: the share of the possible improvement of golden IR, for runs of the embedded workload; t4_chain:
+-- the same of the IR of the agent's own T3; t4_ramp: RAMP's
 -- figure, which is about 77 for unchanged IR. pl: mean of T0 to T5; a stage that was not run scores 0, an unknown score (infrastructure error)
 -- makes all figures unknown but pl_known, the mean of the known scores.
 -- mr: weights 1 2 2 3 3 4, times 1.2 unless an earlier stage scored under 100 (the paper's rule);
@@ -73,6 +74,7 @@ scored AS (
         max(score) FILTER (stage = 'T4') AS t4,
         max(score) FILTER (stage = 'T5') AS t5,
         max(coalesce(ramp_score, score)) FILTER (stage = 'T4') AS t4_ramp,
+        max(chain_score) FILTER (stage = 'T4') AS t4_chain,
         bool_or(score IS NULL) AS unknown,
         bool_or(aided IS NULL) AS untold,
         sum(score) / 6 AS pl,
@@ -163,6 +165,7 @@ SELECT
     t4,
     t5,
     t4_ramp,
+    t4_chain,
     CASE WHEN NOT unknown THEN pl END AS pl,
     pl_known,
     known_mr AS mr,
