@@ -1,8 +1,10 @@
 """Measure how much an agent has written, so that it cannot fill the machine's disk."""
 
-import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
+
+from sandbox.deep_folders import walk_folders
 
 BLOCK = 512
 """The unit of `st_blocks` in bytes."""
@@ -13,14 +15,12 @@ def exceeds_disk_limit(changed: Iterable[Path], limit: int) -> bool:
 
     Open but deleted files are ignored too, and unreadable folders (only if not root).
     """
-    size, folders = 0, [str(folder) for folder in changed]
-    while folders and size <= limit:
-        try:
-            with os.scandir(folders.pop()) as entries:
-                for entry in entries:
+    size = 0
+    for folder in changed:
+        for _, entries in walk_folders(str(folder)):
+            for entry in entries:
+                with suppress(OSError):  # just removed
                     size += entry.stat(follow_symlinks=False).st_blocks * BLOCK
-                    if entry.is_dir(follow_symlinks=False):
-                        folders.append(entry.path)
-        except OSError:
-            continue
-    return size > limit
+            if size > limit:
+                return True
+    return False

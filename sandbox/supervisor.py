@@ -43,6 +43,7 @@ import time
 if __name__ == "__main__":  # a script does not find our packages
     sys.path.insert(0, os.path.abspath(f"{__file__}/../.."))  # noqa: PTH100
 
+from sandbox.deep_folders import walk_folders  # noqa: E402
 from sandbox.kernel import (  # noqa: E402
     ALLOW,
     MNT_DETACH,
@@ -257,12 +258,15 @@ def cover_root_files(*, deep: bool) -> None:
 
 
 def chown_folders(folders: list[str], user: int) -> None:
-    """Change the owner of folders and their contents, also for paths longer than PATH_MAX."""
+    """Change the owner of folders and their contents, however deep."""
     for folder in folders:
         os.chown(folder, user, user)
-        for _, names, files, folder_fd in os.fwalk(folder):
-            for name in (*names, *files):
-                os.chown(name, user, user, dir_fd=folder_fd, follow_symlinks=False)
+        for _, entries in walk_folders(folder):
+            for entry in entries:
+                try:
+                    os.chown(entry.path, user, user, follow_symlinks=False)
+                except FileNotFoundError:  # just removed
+                    continue
 
 
 def assign_command_user(order: SupervisorOrder) -> int | None:
@@ -487,10 +491,10 @@ def read_process_usage(pid: str) -> tuple[float, int]:
 def measure_disk_usage(folder: str) -> int:
     """Return the disk usage of a folder in bytes."""
     total = 0
-    for _, folders, files, folder_fd in os.fwalk(folder):
-        for name in (*folders, *files):
+    for _, entries in walk_folders(folder):
+        for entry in entries:
             try:
-                total += os.lstat(name, dir_fd=folder_fd).st_blocks * 512
+                total += entry.stat(follow_symlinks=False).st_blocks * 512
             except OSError:  # just removed
                 continue
     return total

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from recorder.run_events import RunEventClient, connect_run_events
+from sandbox.deep_folders import cut_deep_folders
 from sandbox.types import Sandbox
 from scenarios.agents.presets import parse_agent_preset
 from scenarios.pipeline.compiler.types import PASS, ArtifactSlot, StageGrade
@@ -164,6 +165,8 @@ class PipelineDriver:
                 left=seconds_left if isinstance(seconds_left, int | float) else None,
             )
             await self._report_sandbox(stage, sandbox, seen)
+        if cut := await asyncio.to_thread(cut_deep_folders, str(self.workspace)):
+            _print_pipeline_line(f"{stage}: {cut} folders too deep to be graded were removed")
         return attempt
 
     def _describe_budget(self, stage: str) -> str:

@@ -10,12 +10,13 @@ from msgspec import Struct
 
 from recorder import event_loop
 from recorder.scratch_folder import make_scratch_folder
+from sandbox.deep_folders import cut_deep_folders
 from scenarios.pipeline.replay_check import Pipeline
 from scenarios.workspace.snapshot import SnapshotLimits
 from stumble.errors import UsageError
 from stumble.llm.prices import compute_token_cost
 from stumble.pipeline.checkpoint import COSTS, PipelineCheckpoint
-from stumble.pipeline.config import PipelineConfig
+from stumble.pipeline.config import WORKSPACE_FOLDER, PipelineConfig
 from stumble.runs.environment.workspaces import take_folder_snapshot
 from stumble.runs.launcher import ColdLauncher
 from stumble.runs.record import record_run
@@ -77,6 +78,7 @@ def resume_pipeline_run(ground: PipelineEnvironment, id: str) -> RunResult:
     if all(stage in checkpoint.graded for stage in config.stages):
         raise UsageError(f"the run {id} is over: all its stages are graded")
     _keep_interrupted_cost(ground.store, config, checkpoint)
+    cut_deep_folders(str(folder / WORKSPACE_FOLDER))
     checkpoint.before, checkpoint.run = checkpoint.run, new_trajectory_id()
     checkpoint.write()
     return _record_pipeline(ground, config, checkpoint)

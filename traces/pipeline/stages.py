@@ -8,8 +8,8 @@ agent         {stage, exit, budget, seconds}: its agent ended
 attempt       {stage, attempt, of, score, result, exit}: what it left did not pass, and it is
               started again; the attempt number and score are those of the one before
 budget        {stage, kind, limit}: a budget is used up
-graded        {stage, score, passed, ramp, chain, result, given, cases: {name: [result, score, reached]},
-              why: {name: reason}}, the reason of each case that is not right;
+graded        {stage, score, passed, ramp, chain, result, given, cases: {name: [result, score,
+              reached]}, why: {name: reason}}, the reason of each case that is not right;
               files: {path: [size, {digest: size}]}, the text of its program, if known;
               with `before`, of an earlier run that this one continues, and then with its cost:
               calls, tokens, cost_usd, seconds, and the content of its other events

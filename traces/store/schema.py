@@ -260,7 +260,7 @@ SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
                 "mode": _TEXT,  # guided, progressive, autonomous
                 "arm": _TEXT,  # resurrect, no-resurrection, from-golden
                 "sandbox": _TEXT,  # docker, process
-                "seen": _TEXT,  # JSON: what its self-test could read of the run; NULL if it had none
+                "seen": _TEXT,  # JSON: what its self-test read of the run; NULL if it had none
                 "workload": _TEXT,
                 "program_bytes": _INT,  # text that the stage's program consists of, without the
                 # starter's; NULL if unknown

@@ -4,7 +4,9 @@ The kernel reports each opened file (inotify(7)), also those opened in other nam
 that only lie in the workspace (notes, outputs of trials) do not count as part of a program.
 """
 
+import codecs
 import ctypes
+import hashlib
 import os
 import struct
 import sys
@@ -12,20 +14,27 @@ import tempfile
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import BinaryIO
 
-from scenarios.pipeline.compiler import starter_workspace
+from scenarios.pipeline.compiler import machine_code, starter_workspace
 from scenarios.pipeline.compiler.types import FileText
-from traces.pipeline.text_pieces import measure_pieces
+from traces.pipeline.text_pieces import REST, TextMeter, digest_piece, measure_pieces
 
 MOST_PIECES = 4096
 """Digests that are kept of a stage; of a longer program, those of a random part of its pieces."""
 MOST_FILES = 50
 """Files that are kept by name, the largest; others are added up under OTHERS."""
 OTHERS = "others"
-MOST_NAMES = 64 << 10
-"""Characters of all names in a workspace up to which they are no text of a program."""
+NAMES = "names of files"
+MOST_NAMES = 16 << 10
+"""Characters of names and sizes in a workspace up to which they are no text of a program."""
+MOST_DATA = 64 << 10
+"""Bytes that are no code in the programs that are read, beyond as many as are code."""
+_PART = 1 << 20
+"""Bytes of a file that are read at once."""
 _OPENED, _OVERFLOW = 0x20, 0x4000  # IN_OPEN, IN_Q_OVERFLOW
 _NOT_INHERITED = os.O_NONBLOCK | os.O_CLOEXEC
 _EVENT = struct.Struct("iIII")
@@ -51,13 +60,11 @@ class ReadWatch:
         self._watch_files()
 
     def _watch_files(self) -> None:
-        """Watch the files that are there and not watched yet."""
-        names = set(self._watched.values())
+        """Watch the files that are there: those of names that are known may be others now."""
         for path in _walk_files(self._folder):
-            if (name := str(path.relative_to(self._folder))) in names:
-                continue
+            name = str(path.relative_to(self._folder))
             number = self._libc.inotify_add_watch(self._fd, os.fsencode(path), _OPENED)
-            if number < 0 or number in self._watched:  # no watches left, or a second link to it
+            if number < 0 or self._watched.get(number, name) != name:  # none left, or a second link
                 self._read.add(name)
             else:
                 self._watched[number] = name
@@ -111,56 +118,111 @@ def _walk_files(folder: Path) -> Iterator[Path]:
         yield from (path for name in names if not (path := Path(at, name)).is_symlink())
 
 
-def digest_files(contents: Iterable[tuple[str, bytes]]) -> Mapping[str, FileText]:
-    """Return the size of each file's text that is not the starter's, and digests of its pieces.
+def digest_files(files: Iterable[tuple[str, Path]], names: str) -> Mapping[str, FileText]:
+    """Return the size of each file's text that is not the starter's, and digests of its pieces; the
+    text `names` is that of NAMES.
 
-    Files of equal content count once, and programs that `build` made not at all.
+    Files of equal content count once, and programs that `build` made not at all, if they are code
+    for the most part. Files are read in parts: of each, a random part of the pieces is kept.
     """
-    texts: dict[str, str] = {}
-    for name, data in contents:
-        if not data.startswith(b"\x7fELF"):
-            texts.setdefault(data.decode("utf-8", "replace"), name)
-    files: dict[str, dict[str, int]] = {}
-    known = _measure_starters()
-    for text, name in texts.items():
-        pieces = files.setdefault(name, {})
-        for digest, size in measure_pieces(text).items():
-            if size > known.get(digest, 0):
-                pieces[digest] = max(pieces.get(digest, 0), size - known.get(digest, 0))
-    return _limit_files({name: pieces for name, pieces in files.items() if pieces})
+    found: dict[str, FileText] = {}
+    seen, listed_files = set[bytes](), list(files)
+    programs = _find_programs(path for _, path in listed_files)
+    for name, path in listed_files:
+        with suppress(OSError), path.open("rb") as file:  # removed, or made unreadable
+            content = hashlib.file_digest(file, "blake2b").digest()
+            if content in seen or path in programs:
+                continue
+            seen.add(content)
+            file.seek(0)
+            found[_to_printable_name(name)] = _measure_text(_iter_text(file))
+    listed = _measure_text([names])
+    found |= {NAMES: listed} if listed.size > MOST_NAMES else {}
+    return _limit_files({name: text for name, text in found.items() if text.size})
+
+
+def _find_programs(paths: Iterable[Path]) -> frozenset[Path]:
+    """Return the files that are programs; none if all together are data rather than code."""
+    code, rest, programs = 0, 0, set[Path]()
+    for path in paths:
+        with suppress(OSError):
+            own_code, own_rest = machine_code.measure_program(path)
+            code, rest = code + own_code, rest + own_rest
+            programs |= {path} if own_code else set()
+    return frozenset(programs if rest <= code + MOST_DATA else ())
+
+
+def _iter_text(file: BinaryIO) -> Iterator[str]:
+    decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+    while part := file.read(_PART):
+        yield decoder.decode(part)
+    yield decoder.decode(b"", final=True)
+
+
+def _measure_text(parts: Iterable[str]) -> FileText:
+    """Measure a text beyond the starter's, with a random part of its pieces."""
+    starter, used = _measure_starters(), Counter[str]()
+    size, pieces, below = 0, Counter[str](), "ffffffff"
+    meter = TextMeter()
+    for piece in meter.iter_pieces(parts):
+        digest = digest_piece(piece)
+        used[digest] += len(piece) if digest in starter else 0
+        new = max(0, min(len(piece), used[digest] - starter.get(digest, 0)))
+        if digest not in starter:
+            new = len(piece)
+            del used[digest]
+        size += new
+        if new and digest <= below:
+            pieces[digest] += new
+        if len(pieces) > 4 * MOST_PIECES:
+            below = sorted(pieces)[len(pieces) // 2]
+            pieces = Counter({each: n for each, n in pieces.items() if each <= below})
+    rest = max(0, meter.measure_rest() - starter.get(REST, 0))
+    return FileText(size=size + rest, pieces=pieces | ({REST: rest} if rest else {}))
+
+
+def _to_printable_name(name: str) -> str:
+    """Return a file's name as text: a name is any bytes."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 def list_names(folder: Path) -> str:
-    """Return all names and targets of links below a folder, if they can hold a program."""
-    names = [str(Path(at, name)) for at, inner, files in os.walk(folder) for name in inner + files]
-    links = [str(Path(name).readlink()) for name in names if Path(name).is_symlink()]
-    text = "\n".join(each.removeprefix(str(folder)) for each in (*names, *links))
-    return text if len(text) > MOST_NAMES else ""
+    """Return all names below a folder, sizes of files and targets of links, one entry a line.
+
+    Each line is long enough to be a piece, whatever the others are.
+    """
+    lines = []
+    for at, inner, files in os.walk(folder):
+        for path in (Path(at, name) for name in (*inner, *files)):
+            target = f" -> {path.readlink()}" if path.is_symlink() else ""
+            size = path.lstat().st_size if path.is_file() else 0
+            lines.append(f"{path.relative_to(folder)}{target}: {size:>12} bytes")
+    return _to_printable_name("\n".join(sorted(lines)))
 
 
-def _limit_files(files: Mapping[str, Mapping[str, int]]) -> Mapping[str, FileText]:
+def _limit_files(files: Mapping[str, FileText]) -> Mapping[str, FileText]:
     """Keep the largest files by name, and so many pieces of all that a tape has room for."""
-    total = sum(map(len, files.values()))
+    total = sum(len(text.pieces) for text in files.values())
     below = f"{min(0xFFFFFFFF, int(MOST_PIECES / max(total, 1) * 0xFFFFFFFF)):08x}"
-    largest = sorted(files, key=lambda name: (-sum(files[name].values()), name))
     kept: dict[str, FileText] = {}
-    for at, name in enumerate(largest):
+    for at, name in enumerate(sorted(files, key=lambda name: (-files[name].size, name))):
         shown = name if at < MOST_FILES else OTHERS
         before = kept.get(shown, FileText(size=0, pieces={}))
         kept[shown] = FileText(
-            size=before.size + sum(files[name].values()),
-            pieces={**before.pieces, **{k: n for k, n in files[name].items() if k <= below}},
+            size=before.size + files[name].size,
+            pieces={**before.pieces, **{k: n for k, n in files[name].pieces.items() if k <= below}},
         )
     return kept
 
 
 @cache
 def _measure_starters() -> Mapping[str, int]:
-    """Return the sizes of the pieces of all that a workspace holds at first."""
+    """Return the sizes of the pieces of all that a workspace holds at first, and of its names."""
     found: Counter[str] = Counter()
     for language in starter_workspace.LANGUAGES:
         with tempfile.TemporaryDirectory() as folder:
             starter_workspace.create_starter_workspace(Path(folder), language, bare=False)
+            found.update(measure_pieces(list_names(Path(folder))))
             for path in _walk_files(Path(folder)):
                 found.update(measure_pieces(path.read_text("utf-8", "replace")))
     return found

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
+from sandbox.deep_folders import cut_deep_folders, remove_folder
 from sandbox.limited_process import FolderAccess, LimitedResult, ProcessLimits, run_limited
 from sandbox.visible_paths import SYSTEM_FOLDERS
 from scenarios.pipeline.compiler import graded_cell, machine_code, toolchain
@@ -41,6 +42,8 @@ CACHES = tuple(
 """Installer caches, which may contain the golden artifacts and zig as well."""
 LARGEST, MOST = 1 << 30, 100_000
 """Limits on the bytes and files of a copied workspace."""
+_COPIED = 1_000_000_000
+"""The time of all files of a copy, in seconds."""
 NAMES = {
     "T0": ("hello.c", "environment.json"),
     "T1": ("program.c", "program.tokens"),
@@ -82,6 +85,8 @@ class StageSubmission(Struct, frozen=True):
     """The files of the copy that its programs read; None if that cannot be known."""
     built_from: list[str] = field(default_factory=list)
     """The files that `build` read, as they were before it."""
+    names: str = ""
+    """The names and sizes of all files before it."""
 
     @property
     def folder(self) -> Path:
@@ -96,6 +101,7 @@ class StageSubmission(Struct, frozen=True):
             self._remove_files(machine_code.remove_compiled_files)
         if (self.folder / "build").exists() and (failed := self._run_build()):
             return failed
+        cut_deep_folders(str(self.copy))
         if self.stage != "T0":
             self._remove_files(machine_code.remove_foreign_code)
         if self.watch:
@@ -114,10 +120,9 @@ class StageSubmission(Struct, frozen=True):
         """
         if self.watch is None:
             return None
-        built = [(name, self.origin / name) for name in self.built_from if name not in self.removed]
-        ran = [(name, self.copy / name) for name in self.watch.close()]
-        contents = [(name, _read_file(path)) for name, path in (*built, *ran)]
-        return digest_files((*contents, ("names of files", list_names(self.origin).encode())))
+        built = ((name, self.origin / name) for name in self.built_from)
+        ran = ((name, self.copy / name) for name in self.watch.close())
+        return digest_files((*built, *ran), self.names)
 
     def _run_build(self) -> StageOutput | None:
         with _make_case_folder() as case_folder:
@@ -241,20 +246,14 @@ def copy_submission(workspace: Path, stage: str) -> Iterator[StageSubmission]:
     try:
         copy_submitted_files(workspace, holding / "workspace")
         copy = holding / "workspace"
-        submission = StageSubmission(copy, stage, workspace.resolve(), watch=_watch_reads(copy))
+        submission = StageSubmission(
+            copy, stage, workspace.resolve(), watch=_watch_reads(copy), names=list_names(copy)
+        )
         if not submission.folder.is_dir():
             raise ValueError(f"there is no folder {stage.lower()} in the workspace")
         yield submission
     finally:
         force_remove_folder(holding)
-
-
-def _read_file(path: Path) -> bytes:
-    """Return a file's bytes; none if its program removed it or made it unreadable."""
-    with suppress(OSError):
-        if path.is_file():
-            return path.read_bytes()
-    return b""
 
 
 def _watch_reads(copy: Path) -> ReadWatch | None:
@@ -326,7 +325,9 @@ def _find_error_line(said: bytes) -> str:
 
 
 def copy_submitted_files(workspace: Path, copy: Path) -> None:
-    """Copy files and links unchanged and skip other kinds; files that vanish meanwhile are skipped.
+    """Copy contents of files, and links; other kinds and files that vanish are skipped, and so is
+    git's own folder. Times, and modes but for who may execute, are the same for all: they could
+    hold a program.
 
     Raises ValueError if the workspace is missing, too large or cannot be read.
     """
@@ -334,6 +335,7 @@ def copy_submitted_files(workspace: Path, copy: Path) -> None:
         raise ValueError("the workspace is gone")
     size = count = 0
     for at, inner, files in os.walk(workspace):
+        inner[:] = (name for name in inner if name != ".git")
         here = copy / Path(at).relative_to(workspace)
         with _raise_workspace_errors(Path(at)):
             here.mkdir()
@@ -349,8 +351,8 @@ def copy_submitted_files(workspace: Path, copy: Path) -> None:
                     target.symlink_to(source.readlink())
                 elif stat.S_ISREG(status.st_mode):
                     shutil.copyfile(source, target, follow_symlinks=False)
-                    target.chmod(stat.S_IMODE(status.st_mode))
-                    os.utime(target, ns=(status.st_mtime_ns, status.st_mtime_ns))
+                    target.chmod(0o755 if status.st_mode & 0o111 else 0o644)
+                    os.utime(target, (_COPIED, _COPIED))
 
 
 @contextmanager
@@ -367,11 +369,8 @@ def _raise_workspace_errors(path: Path) -> Iterator[None]:
 
 
 def force_remove_folder(folder: Path) -> None:
-    """Remove a folder, including subfolders that programs made inaccessible."""
-    for at, inner, _ in os.walk(folder):
-        for name in inner:
-            path = Path(at, name)
-            with suppress(OSError):  # path too long; rmtree uses relative paths
-                if not path.is_symlink():
-                    path.chmod(0o700)
-    shutil.rmtree(folder)
+    """Remove a folder, including subfolders that programs made inaccessible or very deep."""
+    try:
+        shutil.rmtree(folder)
+    except OSError:
+        remove_folder(str(folder))
