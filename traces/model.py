@@ -471,6 +471,10 @@ class RunEnding(Struct, frozen=True, kw_only=True):
     """Why the ledger could not be read; None if it was."""
 
 
+OBSERVED_STATE = "observed"
+"""`RunEnding.state_of` of an end state that no command printed: the files left in the copy."""
+
+
 class RunEvent(Struct, frozen=True, kw_only=True):
     """An event that the command of a run reported: a stage began, it was graded."""
 

@@ -54,7 +54,7 @@ def is_unsafe_retry(
     repeated = any(
         x.seq in use.seqs and x.seq > injection.seq and _is_carried_out(x) for x in exchanges
     )
-    if not repeated or injection.sham or not _reaches_tool(injection.op):
+    if not repeated or injection.sham or not reaches_tool(injection.op):
         return False
     side = classify_call_side(use)
     return None if side is None else side == "write"
@@ -69,7 +69,7 @@ def _count_writes(run: JudgedRun) -> int:
         if classify_call_side(use) != "write":
             continue
         tries = [by_seq[seq] for seq in use.seqs if seq in by_seq]
-        done = [x for x in tries if _is_carried_out(x) or _reaches_tool(operators.get(x.seq, ""))]
+        done = [x for x in tries if _is_carried_out(x) or reaches_tool(operators.get(x.seq, ""))]
         total += len(done) if tries else use.result is not None
     return total
 
@@ -81,7 +81,7 @@ def _is_carried_out(exchange: Exchange) -> bool:
     return not fabricated and answer is not None and answer.status < 400
 
 
-def _reaches_tool(op: str) -> bool:
+def reaches_tool(op: str) -> bool:
     """Return whether an operator lets the tool execute the request before it changes the answer."""
     if not op:
         return False

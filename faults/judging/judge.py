@@ -25,6 +25,7 @@ from faults.judging.end_state import (
 from faults.judging.injected_change import to_injected_change
 from faults.judging.notice.likelihood import judge_notice
 from faults.judging.notice.notice_signals import PeerRun, are_steady, find_notice_signals
+from faults.judging.observed_end import is_steady, judge_by_observation
 from faults.judging.post_injection import RunContinuation, find_continuation, find_twin_continuation
 from faults.judging.taint.sinks import make_call_key
 from faults.judging.taint.taint import TaintResult, analyze_taint, is_final_answer_wrong
@@ -32,6 +33,7 @@ from traces.conversation.derived_steps import DerivedSteps, ToolUse, derive_tape
 from traces.model import (
     ENDINGS_UNKNOWN,
     JUDGE_VERSION,
+    OBSERVED_STATE,
     Injection,
     MaskedAs,
     NoticeSignal,
@@ -436,6 +438,8 @@ def judge_end_state(
         return EndStateVerdict(
             passed=passed, why=_explain_no_verdict(ending) if passed is None else ""
         )
+    if ending.state_of == OBSERVED_STATE:
+        return judge_by_observation(faulted, [t for t in twins if is_complete_run(t)], case)
     verdict = judge_by_state(ending, _list_twin_endings(twins))
     if verdict.passed and case is not None and case.writes.required == 0:
         return judge_by_answer(case)
@@ -581,7 +585,9 @@ def _describe_final_state(faulted: RunEvidence, endings: Sequence[RunEnding]) ->
         return ""
     if ending.passed is not None:
         return ending.detail or ""
-    return judge_by_state(ending, endings).difference if ending.state is not None else ""
+    if ending.state is None or ending.state_of == OBSERVED_STATE:
+        return ""
+    return judge_by_state(ending, endings).difference
 
 
 def _find_repeat_signals(
@@ -684,6 +690,8 @@ def is_baseline_valid(twins: tuple[RunEvidence, ...], state_of: str | None = Non
     endings = _list_twin_endings(twins)
     if all(each.passed is None for each in endings):
         of = state_of or next((each.state_of for each in endings if each.state_of), None)
+        if of == OBSERVED_STATE:
+            return is_steady(twins) if len(twins) >= MIN_CLEAN_TWINS else None
         if of is not None:
             return has_common_state(of, endings)
     verdicts = [

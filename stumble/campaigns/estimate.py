@@ -163,7 +163,7 @@ def estimate_campaign(
             continue
         tape = read_tape(path)
         steps = derive_tape_steps(tape)
-        world = campaign.reset is not None or source.practice is not None
+        world = campaign.reset is not None or campaign.observed or source.practice is not None
         matrix = build_run_matrix(campaign, tape, steps, world=world)
         runs.update(cell.condition for cell in matrix.cells)
         done_here = sum((tape.trajectory.id, cell.address) in done.runs for cell in matrix.cells)

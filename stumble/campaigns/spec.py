@@ -18,6 +18,8 @@
     reset = "python reset_shop.py"                   one run at a time uses it, unless the command
     verify = "python check_shop.py"                  names {workspace}, the folder of the run; or
                                                      state, a command that prints the end state
+    observed = true                                  without verify and state: judge by files
+                                                     left, writes sent and the final answer
     instances = 2                                    number of such worlds: {slot} in the
     port = 8901                                      commands is 0, 1, ..., {port} is 8901, 8902
 
@@ -150,6 +152,8 @@ class Campaign(Struct, frozen=True, kw_only=True):
     reset: str | None = None
     verify: str | None = None
     state: str | None = None
+    observed: bool = False
+    """Whether runs are judged by what they did beside clean runs, if no command verifies them."""
     ledger: str | None = None
     ledger_key: tuple[str, ...] = ()
     instances: int = 1
@@ -217,7 +221,7 @@ def parse_campaign(said: Mapping[str, object], path: Path) -> Campaign:
         top.get_table("hosts"),
         top.get_table("practice"),
     )
-    world.allow_only("reset verify state instances port")
+    world.allow_only("reset verify state observed instances port")
     practice.allow_only("tasks models tools max_steps log options")
     for key in ("verify", "state"):
         if world.get_text(key) and not world.get_text("reset") and top.get_bool("in_place"):
@@ -262,6 +266,7 @@ def parse_campaign(said: Mapping[str, object], path: Path) -> Campaign:
         verify=world_commands[1],
         state=world.get_text("state")
         or next((each.state for each in scenarios if each.state), None),
+        observed=world.get_bool("observed"),
         ledger=ledger or next((each.ledger for each in scenarios if each.ledger), None),
         ledger_key=ledger_key or next((each.ledger_key for each in scenarios if each.ledger), ()),
         instances=_read_world_instances(world),
@@ -302,6 +307,7 @@ def fingerprint_surroundings(campaign: Campaign) -> str:
         campaign.in_place,
         campaign.max_steps,
         *([campaign.state] if campaign.state else []),  # without it the digest is as before
+        *(["observed"] if campaign.observed else []),
         *([campaign.ledger, *campaign.ledger_key] if campaign.ledger else []),
         *([sorted(campaign.ported.items())] if campaign.ported else []),
         *([sorted(campaign.trust.insecure)] if campaign.trust.insecure else []),

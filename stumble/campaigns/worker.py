@@ -249,7 +249,8 @@ class CampaignWorker:
         source, new = self._campaign.sources[number], tape is None
         tape = tape or await self._record(source)
         recording, steps, _ = self._load_recording(tape)
-        world = bool(self._campaign.reset or source.practice or recording.marks)
+        campaign = self._campaign
+        world = bool(campaign.reset or campaign.observed or source.practice or recording.marks)
         return PrepareDone(
             source=number,
             tape=tape,
@@ -306,6 +307,7 @@ class CampaignWorker:
                     controls=controls,
                 ),
                 other_model=cell.model,
+                observed=self._campaign.observed,
             ),
             partial(environment.launch, cell.address),
         )

@@ -27,6 +27,7 @@ COMMAND_GROUPS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "mcp": "Record an MCP server on stdio, or replay one.",
         },
         "Inject and judge": {
+            "check": "Find how an agent fails, in one command.",
             "faults": "List the faults, or explain one.",
             "fork": "Replay up to one call, inject a fault, continue live, and judge.",
             "campaign": "Inject many faults into many recordings.",

@@ -4,6 +4,7 @@ import asyncio
 import os
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,12 +13,18 @@ from recorder.agent.time_zone import read_time_zone
 from recorder.agent.unseen_traffic import UnseenTrafficWatch
 from scenarios.workspace.manifest import ManifestEntry
 from scenarios.workspace.stand_ins import save_stand_ins
-from scenarios.world import World
+from scenarios.world import EndState, World
 from stumble.runs.budgets import BudgetTap, find_event_listeners
-from stumble.runs.environment.run_files import keep_files_of_recording
+from stumble.runs.environment.outside_changes import settle_outside_changes
+from stumble.runs.environment.run_files import (
+    describe_end_of_files,
+    keep_files_of_copy,
+    keep_files_of_recording,
+)
 from stumble.runs.environment.user_edits import save_end_snapshot
 from stumble.runs.environment.workspaces import (
     IN_PLACE,
+    RunLocation,
     list_visible_store,
     open_store_blobs,
 )
@@ -68,16 +75,20 @@ async def record_run(
     declines WebSockets, which none can be injected into.
     """
     async with lock_world(plan.world):
-        world = IN_PLACE.bind_world(plan.world)
-        if world is not None:
-            await world.reset()
-        async with open_replay_session(
-            ca=ca, scratch=scratch, hosts=plan.hosts, out=True, trust=plan.trust
-        ) as session:
-            recording = LiveRecording(plan, launch, world, id=id, session=session, say=say)
-            result = await recording.run(path)
+        with plan.copies.copy() if plan.copies else nullcontext(IN_PLACE) as place:
+            world = place.bind_world(plan.world)
+            if world is not None:
+                await world.reset()
+            async with open_replay_session(
+                ca=ca, scratch=scratch, hosts=plan.hosts, out=True, trust=plan.trust
+            ) as session:
+                recording = LiveRecording(
+                    plan, launch, world, id=id, session=session, say=say, place=place
+                )
+                result = await recording.run(path)
         await asyncio.to_thread(tape_files.seal_finished_tape, path)
-        if plan.store is not None and plan.workspace is not None and plan.snapshot is not None:
+        is_kept = plan.copies is None and plan.store is not None
+        if is_kept and plan.store and plan.workspace is not None and plan.snapshot is not None:
             if recording.visible_store:
                 save_stand_ins(open_store_blobs(plan.store), id, recording.visible_store)
             at = (plan.store, plan.workspace, id, plan.snapshot, path, say)
@@ -97,12 +108,16 @@ class LiveRecording:
         id: str,
         session: ReplaySession,
         say: Callable[[str], object],
+        place: RunLocation = IN_PLACE,
     ) -> None:
+        self._place = place
         self._plan, self._launch, self._world = plan, launch, world
         self._id, self._session, self._say = id, session, say
         self._began = time.monotonic()
         self._watch = ConversationTap(plan.tools)
         self._unseen = UnseenTrafficWatch(lambda: self._watch.conversations.steps > 0)
+        if plan.guard is not None:
+            plan.guard.watch = self._watch
         if isinstance(plan.input, AgentTerminal):
             follow_conversation(plan.input, self._watch)
         self.visible_store: tuple[ManifestEntry, ...] = ()
@@ -120,14 +135,16 @@ class LiveRecording:
             seen=self._find_redactions(),
             origin_key=secrets.key,
         ) as tape:
-            if plan.store is not None and plan.snapshot is not None and plan.workspace is not None:
+            in_place = plan.copies is None and plan.workspace is not None
+            if in_place and plan.store is not None and plan.snapshot and plan.workspace:
                 self.visible_store = list_visible_store(plan.workspace, plan.store, path)
             agent, injector = await self._run_agent(tape)
             if plan.input is not None:
                 tape.write_input(plan.input.to_agent_input())
             unseen = describe_untrusted_hosts(agent.untrusted)
+            files = await self._keep_files()
             ending = await write_run_ending(
-                tape, self._watch, agent.exit, self._world, self._began, unseen=unseen
+                tape, self._watch, agent.exit, self._world, self._began, unseen=unseen, files=files
             )
         return RunResult(
             id=self._id,
@@ -143,6 +160,18 @@ class LiveRecording:
             attempts=self._unseen.connections,
             unteed=self._unseen.servers,
         )
+
+    async def _keep_files(self) -> EndState | None:
+        """Keep what the agent left in its copy; return it if it is the end state.
+
+        Raises OSError or ValueError if it cannot be read.
+        """
+        if self._plan.copies is None:
+            return None
+        blobs = self._plan.copies.blobs
+        left = await asyncio.to_thread(keep_files_of_copy, self._id, self._place, blobs)
+        await asyncio.to_thread(settle_outside_changes, self._place, live=True)
+        return describe_end_of_files(left) if self._plan.observed and left is not None else None
 
     def _find_redactions(self) -> tuple[RedactionRecord, ...]:
         """Return the secrets whose placeholders the snapshot holds: the tape's are the same."""
@@ -183,16 +212,19 @@ class LiveRecording:
         if plan.armed:
             observations, injector = self._make_injector(tape)
             faults = (observations, injector)
-        declined = WebSocketDeclineTap() if plan.armed or not plan.websocket else None
+        answers = bool(plan.armed or plan.guard)
+        declined = WebSocketDeclineTap() if answers or not plan.websocket else None
         options = RunOptions(
-            out=bool(plan.armed),
-            relays=not plan.armed,
+            out=answers,
+            relays=not answers,
+            place=self._place,
+            halted=plan.guard.stopped if plan.guard else None,
             upstreams=plan.upstreams,
             budgets=budgets,
             unseen=self._unseen,
             say=self._say,
         )
-        taps = (self._watch, *faults, declined, budgets)
+        taps = (self._watch, plan.guard, *faults, declined, budgets)
         agent = await run_agent(self._session, self._launch, taps, tape, options, began=self._began)
         return agent, injector
 

@@ -16,11 +16,11 @@ from replay.player import PlaybackOptions, TapePlayer
 from replay.prompt_edit import PromptSubstitution
 from replay.result_pinning import ResultPinning
 from scenarios.pipeline.replay_check import Pipeline
-from scenarios.world import World
+from scenarios.world import EndState, World
 from stumble.runs.budgets import BudgetTap, find_event_listeners
 from stumble.runs.environment.base_urls import restore_base_urls
 from stumble.runs.environment.outside_changes import settle_outside_changes
-from stumble.runs.environment.run_files import keep_files_of_copy
+from stumble.runs.environment.run_files import describe_end_of_files, keep_files_of_copy
 from stumble.runs.environment.workspaces import IN_PLACE, RunLocation
 from stumble.runs.environment.worlds import is_world_in_workspace, lock_world
 from stumble.runs.launcher import with_recorded_input
@@ -158,12 +158,14 @@ async def _run_replay_session(
             ),
             began=began,
         )
-        files_unknown = await _keep_files(run, plan, place)
+        files, files_unknown = await _keep_files(run, plan, place)
         outside = await asyncio.to_thread(settle_outside_changes, place, live=plan.can_go_live)
         found = _find_differences(recording, plan, taps)
         left = (*found.diverged, *(() if found.went_live else found.unasked))
         missed = taps.player.missed
-        ending = await write_run_ending(tape, taps.watch, agent.exit, world, began, left, missed)
+        ending = await write_run_ending(
+            tape, taps.watch, agent.exit, world, began, left, missed, files=files
+        )
     await asyncio.to_thread(tape_files.seal_finished_tape, path)
     player, injector = taps.player, taps.injector
     return RunResult(
@@ -197,15 +199,17 @@ async def _run_replay_session(
     )
 
 
-async def _keep_files(run: str, plan: ReplayPlan, place: RunLocation) -> tuple[str, ...]:
-    """Keep what the agent left in its copy; return why that is not possible."""
+async def _keep_files(
+    run: str, plan: ReplayPlan, place: RunLocation
+) -> tuple[EndState | None, tuple[str, ...]]:
+    """Keep what the agent left in its copy; return it as an end state, or why it is not known."""
     if plan.workspace is None:
-        return ()
+        return None, ()
     try:
-        await asyncio.to_thread(keep_files_of_copy, run, place, plan.workspace.blobs)
+        left = await asyncio.to_thread(keep_files_of_copy, run, place, plan.workspace.blobs)
     except (OSError, ValueError) as error:
-        return (f"workspace: what the run left in its copy is not kept: {error}",)
-    return ()
+        return None, (f"workspace: what the run left in its copy is not kept: {error}",)
+    return describe_end_of_files(left) if plan.observed and left is not None else None, ()
 
 
 def _make_replay_taps(
@@ -247,7 +251,7 @@ def _make_replay_taps(
             run=head.id,
             seed=plan.seed,
             rep=plan.rep,
-            world=plan.world is not None,
+            world=plan.world is not None or plan.observed,
         )
     budgets, other = None, plan.other_model
     if recording.marks:

@@ -27,7 +27,7 @@ from replay.matching.rules import MatchRule
 from replay.player import OnMiss
 from replay.prompt_edit import PromptEdit
 from scenarios.effect_ledger import EffectReading, LedgerWorld
-from scenarios.world import CommandWorld, World
+from scenarios.world import CommandWorld, EndState, World
 from stumble.llm.model_choice import ModelChoice
 from stumble.runs.environment.base_urls import BaseUrlMapping
 from stumble.runs.environment.upstream_trust import NO_MORE_TRUST, UpstreamTrust
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from recorder.agent.agent_input import PipedInput
     from recorder.agent.typed_input import RecordedTerminal
     from stumble.runs.injection import InjectionPlan
+    from stumble.runs.write_guard import WriteGuard
 
 type Hosts = Mapping[str, tuple[str, int]]
 
@@ -141,6 +142,12 @@ class RecordPlan(Struct, frozen=True, kw_only=True):
     trust: UpstreamTrust = NO_MORE_TRUST
     input: "PipedInput | RecordedTerminal | None" = None
     """What the launcher gives the agent as standard input, to be kept."""
+    copies: RecordedWorkspace | None = None
+    """The folder of which the run gets a copy; None runs the agent in place."""
+    guard: "WriteGuard | None" = None
+    """Stops the run at the first request that may change something outside of its copy."""
+    observed: bool = False
+    """Whether the files left are its end state, as no command verifies it."""
 
 
 class ReplayPlan(Struct, frozen=True, kw_only=True):
@@ -180,6 +187,8 @@ class ReplayPlan(Struct, frozen=True, kw_only=True):
     """How many runs left the recording before the fork, and were made again as this one."""
     controls: AnswerControls = field(default_factory=AnswerControls)
     """What the runs of one fork know about the live answers before it."""
+    observed: bool = False
+    """Whether the end is judged by what the run did, as no command verifies it."""
 
     @property
     def can_go_live(self) -> bool:
@@ -292,11 +301,13 @@ async def write_run_ending(
     left: Collection[str] = (),
     missed: Collection[str] = (),
     unseen: Collection[str] = (),
+    files: EndState | None = None,
 ) -> RunEnding:
     """Ask the verifier and write how the run ended, and what nothing could be seen of.
 
     Only a run that the agent itself brought to an end is verified: what diverged, ran out of
-    budget, asked for what no tape holds or was stopped by us neither passed nor failed.
+    budget, asked for what no tape holds or was stopped by us neither passed nor failed. `files` is
+    the end state if no command prints one.
     """
     at = time.monotonic() - began
     how: EndReason = (
@@ -305,7 +316,7 @@ async def write_run_ending(
     judged = world is not None and how in ("final", "crash")
     said = watch.conversations.said
     verdict = await world.verify(said) if world is not None and judged else None
-    state = verdict.state if verdict else None
+    state = (verdict.state if verdict else None) or files
     judgement = verdict.detail if verdict else None
     effects = await _read_effects(world, how)
     ending = RunEnding(

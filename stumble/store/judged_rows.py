@@ -16,11 +16,13 @@ from faults.judging.judge import (
     judge_with_evidence,
     to_run_evidence,
 )
+from faults.judging.observed_end import judge_by_observation
 from faults.judging.post_injection import find_answer_turn
 from stumble.llm.prices import compute_token_cost
 from stumble.store.campaign_names import CampaignNames
 from traces.model import (
     JUDGE_VERSION,
+    OBSERVED_STATE,
     Condition,
     Injection,
     NoticeSignal,
@@ -129,6 +131,8 @@ def _grade_by_twin_states(
         verdict = EndStateVerdict(
             passed=verdicts[0].passed, why=verdicts[0].reasons.get("passed", "")
         )
+    elif ending.state_of == OBSERVED_STATE:
+        verdict = judge_by_observation(each, mates, None)
     else:
         endings = [mate.tape.ending for mate in mates if mate.tape.ending is not None]
         verdict = judge_by_common_state(ending, endings)

@@ -20,7 +20,7 @@ FLOORS = (
     ("collect", "runs", "team"),
     ("campaigns", "doctor", "drift", "selftest"),
     ("demo", "gate", "project_setup", "quickstart", "report"),
-    ("experiments", "pipeline", "ui"),
+    ("check", "experiments", "pipeline", "ui"),
     ("cli",),
     ("atlas", "spark"),
     ("__main__",),

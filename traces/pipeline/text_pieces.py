@@ -7,18 +7,19 @@ can hold a program as well, in blanks or in plus and minus signs, so its informa
 compression.
 """
 
+import re
 import zlib
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 
-from traces.lazy_pattern import compile_lazily
+
 
 LONGEST, SHORTEST = 128, 16
 REST = "00000000"
 """Stands for the rest of a text among the digests of its pieces."""
 _LEAST_REST = 12
 """Bytes that compression makes of a text of one character."""
-_LINES = compile_lazily(r"\r?\n|\\n")
+_LINES = re.compile(r"\r?\n|\\n")
 """Also an escaped newline: files are written by scripts and by JSON within JSON, too."""
 _AROUND = " \t\r\f\v+-<>|\"'`,"
 _MOST_LINE = 1 << 20

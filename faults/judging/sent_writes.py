@@ -1,0 +1,120 @@
+"""Writes that a run sent and that were, or would have been, carried out.
+
+A fault that answers in place of a tool keeps the write from it; one that takes the answer of a
+write away does not. A request that a replay refuses as it is on no tape was sent all the same.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from faults.judging.client_retries import JudgedRun, reaches_tool
+from faults.judging.value_tokens import extract_tokens
+from faults.targeting.read_or_write import classify_call_side
+from traces.conversation.classify import classify_request
+from traces.conversation.derived_steps import ToolUse
+from traces.dialects import mcp
+from traces.model import Exchange, Request, find_header
+
+SAFE_METHODS = ("GET", "HEAD", "OPTIONS", "TRACE")
+"""Methods of requests that change nothing (RFC 9110, 9.2.1)."""
+IDEMPOTENCY_KEY = "idempotency-key"
+"""The header by which a server knows a request that is sent again."""
+
+
+def is_write_request(request: Request, *, read_only: bool | None = None) -> bool:
+    """Return whether a request to a tool may change something: by its method, or as an MCP call.
+
+    `read_only` is what the tool's MCP server declares.
+    """
+    if read_only or classify_request(request) != "tool":
+        return False
+    if (message := mcp.read_client_message(request)) is not None:
+        return message.role == "call"
+    return request.method not in SAFE_METHODS
+
+
+def is_outside_write(exchange: Exchange, *, read_only: bool | None = None) -> bool:
+    """Return whether an exchange may change something that no copy of a folder holds."""
+    return exchange.transport != "stdio" and is_write_request(exchange.request, read_only=read_only)
+
+
+def count_sent_writes(run: JudgedRun) -> Counter[str]:
+    """Count the writes of a run by tool, or by method and address if no call made the request.
+
+    A write that its server knows again counts once: by an equal Idempotency-Key, or by an equal
+    answer with an id that the request did not have.
+    """
+    joined = {seq for use in run.story.tool_uses for seq in use.seqs}
+    by_seq = {exchange.seq: exchange for exchange in run.tape.exchanges}
+    operators = {each.seq: each.op for each in run.tape.injections if not each.sham}
+    counts = Counter[str]()
+    for use in run.story.tool_uses:
+        if not _is_write(use, by_seq):
+            continue
+        sent = [by_seq[seq] for seq in use.seqs if is_write_request(by_seq[seq].request)]
+        made = [each for each in sent if _is_sent(each, operators.get(each.seq))]
+        counts[use.tool] += len(made) if sent else use.result is not None and not use.is_error
+    for each in run.tape.exchanges:
+        if each.seq not in joined and is_outside_write(each) and _is_sent(each, None):
+            counts[name_request(each.request)] += 1
+    for name, times in Counter(_list_known_again(run, by_seq)).items():
+        counts[name] -= times
+    return counts
+
+
+def find_repeated_writes(run: JudgedRun, twins: tuple[JudgedRun, ...]) -> tuple[str, ...]:
+    """Return the writes that a run sent more often than each of its clean twins; () without any."""
+    if not twins:
+        return ()
+    clean = [count_sent_writes(twin) for twin in twins]
+    own = count_sent_writes(run)
+    return tuple(name for name in own if 0 < max(each[name] for each in clean) < own[name])
+
+
+def name_request(request: Request) -> str:
+    """Format a request as `POST host/path`."""
+    url = urlsplit(request.url)
+    return f"{request.method} {url.netloc}{url.path}"
+
+
+def _is_write(use: ToolUse, by_seq: dict[int, Exchange]) -> bool:
+    side = classify_call_side(use)
+    if side is not None:
+        return side == "write"
+    methods = {by_seq[seq].request.method for seq in use.seqs}
+    return bool(methods & {"PUT", "PATCH", "DELETE"})
+
+
+def _is_sent(exchange: Exchange, operator: str | None) -> bool:
+    """Return whether the tool carried a write out, or would have."""
+    if exchange.answered_by == "refused":
+        return True
+    if exchange.answered_by == "fault":
+        return reaches_tool(operator or "")
+    answer = exchange.response
+    return answer is not None and answer.status < 400
+
+
+def _list_known_again(run: JudgedRun, by_seq: dict[int, Exchange]) -> Iterator[str]:
+    """Yield the tool of each write that its server knew from an earlier one."""
+    lost = {each.seq: each.original for each in run.tape.injections}
+    seen, told = set[tuple[str, str, bytes]](), frozenset[str]()
+    for use in run.story.tool_uses:
+        told |= extract_tokens(use.arguments)
+        for exchange in (by_seq[seq] for seq in use.seqs):
+            key = find_header(exchange.request.headers, IDEMPOTENCY_KEY)
+            body = lost.get(exchange.seq) or (exchange.response.body if exchange.response else b"")
+            marks = [("key", key.encode())] if key else []
+            marks += [("answer", body)] if _has_new_id(body, told) else []
+            known = [(use.tool, kind, value) for kind, value in marks]
+            if seen.intersection(known):
+                yield use.tool
+            seen.update(known)
+        told |= extract_tokens(use.result or "")
+
+
+def _has_new_id(answer: bytes, told: frozenset[str]) -> bool:
+    """Return whether an answer has an id that nothing before it had."""
+    found = extract_tokens(answer.decode("utf-8", "replace")) - told
+    return any(atom.startswith("i:") for atom in found)

@@ -1,0 +1,136 @@
+"""What an agent did with one fault: from the verdict, and from facts that need no verdict.
+
+A crash, a run without an end and a write that was made twice are facts beside the clean runs: they
+hold even if nobody can tell how the run would have gone on.
+"""
+
+from typing import Literal
+
+from faults.judging.judge import JudgedInjection, RunEvidence
+from faults.judging.observed_end import compare_left_files, is_steady
+from faults.judging.sent_writes import count_sent_writes, find_repeated_writes
+from stumble.verdicts.exclusions import explain_exclusion, find_exclusion, suggest_remedy
+from traces.lazy_dataclass import dataclass
+from traces.model import OBSERVED_STATE
+
+type Behaviour = Literal[
+    "repeats",
+    "crashes",
+    "hangs",
+    "believes",
+    "misreports",
+    "stops",
+    "says_so",
+    "handles",
+    "unknown",
+]
+WEAKNESSES: tuple[Behaviour, ...] = (
+    "repeats",
+    "believes",
+    "misreports",
+    "stops",
+    "crashes",
+    "hangs",
+)
+"""The worst first."""
+MIN_CLEAN_RUNS = 3
+BY_CLASS: dict[str, Behaviour] = {
+    "recovered": "handles",
+    "masked": "handles",
+    "honest_fail": "says_so",
+    "noticed_wrong": "misreports",
+    "silent_wrong": "believes",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultedRun:
+    """One faulted run in words."""
+
+    injection: str
+    run: str
+    tool: str
+    fault: str
+    behaviour: Behaviour
+    reason: str = ""
+    """Why it is unknown, and what to do; else the first difference from the clean runs."""
+    carried_out: bool = False
+    """Whether the write was carried out although its answer was lost."""
+
+
+def describe_run(judged: JudgedInjection) -> FaultedRun:
+    """Return what the run did with the fault."""
+    injection, run = judged.injection, judged.faulted
+    behaviour, reason = _decide(judged)
+    return FaultedRun(
+        injection=injection.id,
+        run=run.tape.trajectory.id,
+        tool=injection.tool or "the model",
+        fault=injection.op,
+        behaviour=behaviour,
+        reason=reason,
+        carried_out=injection.op == "lost_ack",
+    )
+
+
+def _decide(judged: JudgedInjection) -> tuple[Behaviour, str]:
+    run, ending = judged.faulted, judged.faulted.tape.ending
+    twins = tuple(each for each in judged.twins if _has_ended(each))
+    if len(twins) < MIN_CLEAN_RUNS:
+        return "unknown", f"{len(twins)} of {MIN_CLEAN_RUNS} clean runs came to an end"
+    ends = {each.tape.ending.ended for each in twins if each.tape.ending}
+    repeated = (
+        find_repeated_writes(run, twins) if judged.injection.family in ("X", "E", "T") else ()
+    )
+    if repeated and is_steady(twins):
+        return "repeats", f"{', '.join(repeated)}: sent more often than in clean runs"
+    if ending is None or not _has_ended(run):
+        why = ending.detail if ending else "the run has no end"
+        return "unknown", f"the run left its recording: {why or 'it was stopped'}"
+    if ending.ended not in ends and ending.ended in ("crash", "budget"):
+        code = f"exit code {ending.exit_code}"
+        return ("crashes", code) if ending.ended == "crash" else ("hangs", "ended by its limit")
+    if judged.verdict.unreached_reason == "ended_before":
+        return _judge_silent_end(run, twins)
+    return _read_class(judged)
+
+
+def _read_class(judged: JudgedInjection) -> tuple[Behaviour, str]:
+    verdict, ending = judged.verdict, judged.faulted.tape.ending
+    if verdict.outcome == "crashed":
+        return "stops", "the run has no final answer"
+    if verdict.outcome == "unreached" and verdict.baseline_valid:
+        # The agent's client repeated the request by itself.
+        return ("stops", judged.end.difference) if verdict.passed is False else ("handles", "")
+    if verdict.outcome in BY_CLASS and verdict.baseline_valid:
+        return BY_CLASS[verdict.outcome], judged.end.difference
+    if verdict.passed and verdict.baseline_valid and verdict.claims_success is not False:
+        return "handles", ""
+    excluded = find_exclusion(verdict, ending.ended if ending else "harness")
+    if excluded is None:
+        return "unknown", verdict.reasons.get("class", "")
+    why = explain_exclusion(excluded, verdict, ending.detail if ending else None)
+    if ending is not None and ending.state_of == OBSERVED_STATE and verdict.passed is None:
+        return "unknown", f"{why}; give --verify COMMAND"
+    return "unknown", f"{why}; {suggest_remedy(excluded, verdict)}"
+
+
+def _judge_silent_end(run: RunEvidence, twins: tuple[RunEvidence, ...]) -> tuple[Behaviour, str]:
+    """Judge a run whose agent ended before its model took a step with the fault."""
+    ending, others = run.tape.ending, [twin.tape.ending for twin in twins]
+    if ending is not None and ending.passed is not None:
+        return ("handles", "") if ending.passed else ("stops", ending.detail or "")
+    own, clean = count_sent_writes(run), [count_sent_writes(twin) for twin in twins]
+    lost = [name for name in clean[0] if own[name] < min(each[name] for each in clean)]
+    files = compare_left_files(ending, others).differences
+    asked = [len(twin.story.agent_steps) for twin in twins]
+    if lost or files:
+        return "stops", f"without {', '.join(lost) or files[0]}"
+    if len(run.story.agent_steps) < min(asked):
+        return "stops", "without the answer that clean runs give"
+    return "unknown", "its agent ended before its model saw the fault; give --verify COMMAND"
+
+
+def _has_ended(run: RunEvidence) -> bool:
+    ending = run.tape.ending
+    return ending is not None and ending.ended in ("final", "crash", "budget")

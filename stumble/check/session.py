@@ -1,0 +1,377 @@
+"""One session of a check: record, replay once, then inject until decided or at the budget.
+
+All its runs are those of a campaign, which the next session, SQL, report and UI go on with.
+"""
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from faults.judging.judge import RunEvidence
+from stumble.campaigns.completed_runs import find_completed_runs
+from stumble.campaigns.runner import CampaignDisplay, run_campaign_session
+from stumble.campaigns.spec import parse_campaign
+from stumble.campaigns.worker_plan import WorkerPlan
+from stumble.check.behaviour import MIN_CLEAN_RUNS, FaultedRun, describe_run
+from stumble.check.fault_choice import choose_faults
+from stumble.check.findings import FaultCell, build_cells
+from stumble.check.recordings import CleanRecorder, find_clean_runs, take_workspace
+from stumble.check.result import CheckResult
+from stumble.check.touch import AgentTouch, find_touch
+from stumble.drift.control_replays import run_control_replays
+from stumble.errors import UsageError
+from stumble.processors import count_usable_processors
+from stumble.runs.environment.worlds import FRESH_COPY_RESET, WorldCommands
+from stumble.runs.write_guard import WriteGuard
+from stumble.store import index
+from stumble.store.judged_rows import load_judged_injection
+from traces.lazy_dataclass import dataclass
+from traces.store.trace_store import TraceStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stumble.campaigns.scheduler import CampaignProgress, ProgressListener
+
+RECORDINGS = 3
+REPEATS = (1, 3)
+"""Faulted runs of each fault after the first and the second round."""
+RECORDING_SHARE = 0.4
+"""Most of the budget that recordings may take."""
+MAX_JOBS = 4
+RUN_OVERHEAD = 2.0
+"""Seconds that a run takes beside its agent, about."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckSetup:
+    """What is asked of a check."""
+
+    name: str
+    tasks: Mapping[str, tuple[str, ...]]
+    """Commands of the agent by task."""
+    store: TraceStore
+    ca: Path
+    budget: float
+    """Seconds for all."""
+    dollars: float | None = None
+    world: WorldCommands = WorldCommands()
+    live: bool = False
+    """Whether tools may be reached for real after a fault."""
+    yes: bool = False
+    """Whether the agent may be recorded although it writes outside of its copy."""
+    confirm: Callable[[str], bool] | None = None
+    """Asks the user; None if nobody can answer."""
+    say: Callable[[str], object] = lambda line: None
+    show: "Callable[[], AbstractContextManager[ProgressListener]]"
+
+
+class CheckSession:
+    """The state of one session; `run` returns what is known at its end."""
+
+    def __init__(self, setup: CheckSetup) -> None:
+        self.setup = setup
+        self._began = time.monotonic()
+        self._deadline = self._began + setup.budget
+        self._recordings: dict[str, tuple[RunEvidence, ...]] = {}
+        self._touch = AgentTouch()
+        self._yes = setup.yes or setup.live
+        self._notes: list[str] = []
+        self._left_out: tuple[str, ...] = ()
+        self._interrupted = False
+        self._stopped_by = ""
+
+    def run(self) -> CheckResult:
+        """Check the agent. Raises UsageError if it may not be run, or cannot be."""
+        try:
+            index.refresh_index(self.setup.store)
+            self._record_tasks()
+            if self._may_inject():
+                self._inject()
+        except KeyboardInterrupt:
+            self._interrupted = True
+        return self._build_result()
+
+    @property
+    def _tools_live(self) -> bool:
+        return self.setup.live or bool(self.setup.world.reset) or not self._touch.written
+
+    def _left(self) -> float:
+        return self._deadline - time.monotonic()
+
+    # Clean runs
+
+    def _record_tasks(self) -> None:
+        setup = self.setup
+        self._recordings |= find_clean_runs(setup.store, setup.name)
+        recorder = CleanRecorder(
+            name=setup.name,
+            store=setup.store,
+            ca=setup.ca,
+            workspace=take_workspace(setup.store),
+            world=setup.world,
+        )
+        for number in range(RECORDINGS):
+            for task, command in setup.tasks.items():
+                if len(self._recordings.get(task, ())) <= number and self._may_record(number):
+                    self._record(recorder, task, command, number)
+            if self._is_broken():
+                self._notes.append(self._explain_broken(recorder))
+                return
+        for task, runs in self._recordings.items():
+            if not any(each.tape.trajectory.rules for each in runs) and self._left() > 0:
+                for line in run_control_replays(runs[0].tape.path, 1):
+                    setup.say(f"{task}: {line}")
+
+    def _may_record(self, number: int) -> bool:
+        """Return whether there is time, and whether it writes nothing that nobody resets."""
+        if number == 0:
+            return True
+        used = time.monotonic() - self._began
+        return self._tools_live and used < RECORDING_SHARE * self.setup.budget
+
+    def _record(
+        self, recorder: CleanRecorder, task: str, command: tuple[str, ...], number: int
+    ) -> None:
+        setup = self.setup
+        setup.say(f"recording {number + 1} of {task}: the agent runs for real, in a copy")
+        guard = None if self._yes else WriteGuard()
+        result = recorder.record(task, command, number, max(1.0, self._left()), guard)
+        if result.exit.signal is not None:
+            raise KeyboardInterrupt
+        if guard is not None and guard.refused:
+            self._ask(guard.refused)
+            return self._record(recorder, task, command, number)
+        runs = find_clean_runs(setup.store, setup.name)
+        self._recordings |= runs
+        self._touch = find_touch(each for some in runs.values() for each in some)
+        return None
+
+    def _ask(self, write: str) -> None:
+        """Ask whether a write outside of the copy may be made. Raises UsageError if not."""
+        question = (
+            f"the agent sends {write}, which is outside of its copy. Run it for real once, and "
+            "answer this tool from the recording afterwards?"
+        )
+        if self.setup.confirm is not None and self.setup.confirm(question):
+            self._yes = True
+            return
+        raise UsageError(
+            f"the agent sends {write}, which writes outside of its copy, and this was not made: "
+            "give --yes to let it happen in one recording, from which the tool is answered then, "
+            "or --live to let it happen in every run"
+        )
+
+    def _is_broken(self) -> bool:
+        """Return whether the clean runs of a task fail, as far as they may be repeated."""
+        return any(
+            all(_has_failed(each) for each in runs) and (len(runs) > 1 or not self._may_record(1))
+            for runs in self._recordings.values()
+        )
+
+    def _explain_broken(self, recorder: CleanRecorder) -> str:
+        runs = next(r for r in self._recordings.values() if all(map(_has_failed, r)))
+        ending = runs[-1].tape.ending
+        code = ending.exit_code if ending else None
+        printed = recorder.read_last_output()
+        said = f"; it last printed: {printed}" if printed else ""
+        return (
+            f"the agent fails without any fault: {len(runs)} of {len(runs)} clean runs "
+            f"(exit code {code}){said}; nothing was injected"
+        )
+
+    def _may_inject(self) -> bool:
+        """Return whether there is anything to inject; otherwise the notes have the reason."""
+        if not self._recordings or self._notes:
+            return False
+        self._touch = find_touch(each for some in self._recordings.values() for each in some)
+        self.setup.say(self._touch.describe())
+        if not self._touch.models and not self._touch.written and not self._touch.read:
+            self._notes.append(
+                "no request of the agent was recorded; `stumble doctor -- COMMAND` shows why"
+            )
+            return False
+        if not any(run.story.tool_uses for some in self._recordings.values() for run in some):
+            self._notes.append("the agent called no tool in its clean runs: nothing to inject into")
+            return False
+        self.setup.say(self._describe_reach())
+        return True
+
+    def _describe_reach(self) -> str:
+        if not self._touch.written:
+            return "runs go on in copies of the folder; nothing outside of them is written"
+        if self._tools_live:
+            how = "reset before each run" if self.setup.world.reset else "not reset between runs"
+            return f"runs go on for real: {', '.join(self._touch.written)} ({how})"
+        return (
+            "after a fault the model goes on for real, and tools are answered from the recording: "
+            "a run that asks for anything else is unknown"
+        )
+
+    # Faults
+
+    def _inject(self) -> None:
+        tables = self._choose_faults()
+        clean = [run.tape.ending.at for some in self._recordings.values() for run in some
+                 if run.tape.ending]  # fmt: skip
+        seconds = sum(clean) / len(clean)
+        self.setup.say(self._describe_budget(seconds, len(tables)))
+        order = list(tables)
+        for repeats in REPEATS:
+            if self._left() <= 0 or self._stopped_by:
+                return
+            self._run_round(order, repeats, max(clean))
+            cells = {(cell.tool, cell.fault): cell for cell in build_cells(self._load_runs())}
+            order = sorted(order, key=lambda table: _rank_undecided(cells.get(_to_key(table))))
+
+    def _choose_faults(self) -> Sequence[Mapping[str, object]]:
+        tables, left_out = dict[str, Mapping[str, object]](), list[str]()
+        for runs in self._recordings.values():
+            choice = choose_faults(runs[0].tape, runs[0].story, live=self._tools_live)
+            tables |= {str(table): table for table in choice.tables}
+            left_out += choice.left_out
+        self._left_out = tuple(dict.fromkeys(left_out))
+        return tuple(tables.values())
+
+    def _describe_budget(self, seconds: float, faults: int) -> str:
+        jobs = self._count_jobs()
+        runs = int(self._left() / (seconds + RUN_OVERHEAD) * jobs)
+        wanted = MIN_CLEAN_RUNS + faults * REPEATS[-1]
+        least = 2 * MIN_CLEAN_RUNS
+        bought = f"a run takes about {seconds:.1f} s: {max(0, runs)} runs are left in the budget"
+        if runs >= wanted:
+            return f"{bought}, enough for {faults} faults three times"
+        if runs >= least:
+            return f"{bought}, of {wanted} for {faults} faults three times; the worst come first"
+        more = math.ceil((seconds + RUN_OVERHEAD) * least / jobs + self.setup.budget - self._left())
+        return (
+            f"{bought}; a verdict needs {MIN_CLEAN_RUNS} clean and {MIN_CLEAN_RUNS} faulted runs: "
+            f"--budget {more} would do for one fault"
+        )
+
+    def _count_jobs(self) -> int:
+        shared = bool(self._touch.written) and self._tools_live
+        return 1 if shared else min(MAX_JOBS, count_usable_processors())
+
+    def _run_round(
+        self, tables: Sequence[Mapping[str, object]], repeats: int, longest: float
+    ) -> None:
+        setup = self.setup
+        table: dict[str, object] = {
+            "name": setup.name,
+            "traces": [str(runs[0].tape.path) for runs in self._recordings.values()],
+            "faults": list(tables),
+            "reps": repeats,
+            "shams": 0,
+            "budget": float(math.ceil(3 * longest + 30)),
+            "world": self._make_world_table(),
+        }
+        if setup.dollars is not None:
+            table["max_cost"] = setup.dollars
+        path = Path.cwd() / "campaign"
+        try:
+            campaign = parse_campaign(table, path)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+        result = run_campaign_session(
+            campaign,
+            setup.store,
+            table,
+            path,
+            ca=setup.ca,
+            workers=WorkerPlan(jobs=self._count_jobs()),
+            display=CampaignDisplay(self._show_until_deadline, setup.say),
+        )
+        if result.standing.capped:
+            self._stopped_by = "money"
+        if result.stopped is not None:
+            if self._left() > 0:
+                raise KeyboardInterrupt
+            self._stopped_by = "budget"
+
+    def _make_world_table(self) -> dict[str, object]:
+        given = self.setup.world
+        if not self._tools_live:
+            if given.verify:
+                self._notes.append("--verify was not asked: tools answer from the recording")
+            return {"observed": True}
+        texts = {"verify": given.verify, "state": given.state}
+        commands = {name: text for name, text in texts.items() if text}
+        return {"reset": given.reset or FRESH_COPY_RESET, "observed": True} | commands
+
+    @contextmanager
+    def _show_until_deadline(self) -> "Iterator[ProgressListener]":
+        """Show the progress of a campaign, and end it at the deadline."""
+        with self.setup.show() as tell:
+
+            def tell_in_time(now: "CampaignProgress") -> None:
+                tell(now)
+                if self._left() <= 0:
+                    raise KeyboardInterrupt
+
+            yield tell_in_time
+
+    # Results
+
+    def _load_runs(self) -> list[FaultedRun]:
+        store = self.setup.store
+        with store.open_locked() as connection:
+            rows = connection.execute(
+                "SELECT trajectory_id, injection_id FROM injections"
+                " JOIN trajectories USING (trajectory_id) WHERE campaign = $name"
+                " AND condition = 'fault' AND repeat_of IS NULL ORDER BY recorded_at",
+                {"name": self.setup.name},
+            ).fetchall()
+        return [describe_run(load_judged_injection(store, *row)) for row in rows]
+
+    def _count_clean(self) -> tuple[int, int]:
+        """Return how many runs without a fault failed, and how many there are."""
+        with self.setup.store.open_locked() as connection:
+            rows = connection.execute(
+                "SELECT count(*) FILTER (ended != 'final' OR NOT coalesce(passed, true)), count(*)"
+                " FROM trajectories WHERE campaign = $name AND condition = 'clean'"
+                " AND source IN ('record', 'fork') AND ended IN ('final', 'crash', 'budget')",
+                {"name": self.setup.name},
+            ).fetchall()
+        failed, total = rows[0]
+        return int(failed), int(total)
+
+    def _build_result(self) -> CheckResult:
+        index.refresh_index(self.setup.store)
+        done = find_completed_runs(self.setup.store, self.setup.name)
+        failed, clean = self._count_clean()
+        return CheckResult(
+            name=self.setup.name,
+            touch=self._touch,
+            cells=build_cells(self._load_runs()),
+            clean=clean,
+            clean_failed=failed,
+            left_out=self._left_out,
+            notes=tuple(self._notes),
+            seconds=time.monotonic() - self._began,
+            runs=len(done.runs) + sum(map(len, self._recordings.values())),
+            cost=done.cost,
+            stopped_by="Ctrl-C" if self._interrupted else self._stopped_by,
+            tape=next((str(r[0].tape.path) for r in self._recordings.values()), None),
+        )
+
+
+def _has_failed(run: RunEvidence) -> bool:
+    ending = run.tape.ending
+    return ending is None or ending.ended != "final" or ending.passed is False
+
+
+def _to_key(table: Mapping[str, object]) -> tuple[str, str]:
+    where = table["where"]
+    assert isinstance(where, dict)
+    return str(where["tool"]), str(table["fault"]).partition(":")[0]
+
+
+def _rank_undecided(cell: FaultCell | None) -> int:
+    """Rank a fault for the next round: weaknesses, then good ends, then what stays unknown."""
+    if cell is None or cell.judged == 0:
+        return 2
+    return 0 if cell.good < cell.judged else 1
