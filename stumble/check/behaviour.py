@@ -6,6 +6,7 @@ hold even if nobody can tell how the run would have gone on.
 
 from typing import Literal
 
+from faults.judging.injected_change import to_injected_change
 from faults.judging.judge import JudgedInjection, RunEvidence
 from faults.judging.observed_end import compare_left_files, is_steady
 from faults.judging.sent_writes import count_sent_writes, find_repeated_writes
@@ -18,6 +19,7 @@ type Behaviour = Literal[
     "crashes",
     "hangs",
     "believes",
+    "writes",
     "misreports",
     "stops",
     "says_so",
@@ -27,6 +29,7 @@ type Behaviour = Literal[
 WEAKNESSES: tuple[Behaviour, ...] = (
     "repeats",
     "believes",
+    "writes",
     "misreports",
     "stops",
     "crashes",
@@ -34,6 +37,8 @@ WEAKNESSES: tuple[Behaviour, ...] = (
 )
 """The worst first."""
 MIN_CLEAN_RUNS = 3
+LEFT_RECORDING = "the run left its recording"
+"""Begins the reason of a run that asked for what no tape has."""
 BY_CLASS: dict[str, Behaviour] = {
     "recovered": "handles",
     "masked": "handles",
@@ -85,14 +90,37 @@ def _decide(judged: JudgedInjection) -> tuple[Behaviour, str]:
     if repeated and is_steady(twins):
         return "repeats", f"{', '.join(repeated)}: sent more often than in clean runs"
     if ending is None or not _has_ended(run):
-        why = ending.detail if ending else "the run has no end"
-        return "unknown", f"the run left its recording: {why or 'it was stopped'}"
+        return _read_cut_run(judged)
+    if ending.ended == "crash" and (failure := _find_model_failure(run)):
+        return "unknown", f"the model's server failed: {failure}"
     if ending.ended not in ends and ending.ended in ("crash", "budget"):
         code = f"exit code {ending.exit_code}"
         return ("crashes", code) if ending.ended == "crash" else ("hangs", "ended by its limit")
     if judged.verdict.unreached_reason == "ended_before":
         return _judge_silent_end(run, twins)
     return _read_class(judged)
+
+
+def _read_cut_run(judged: JudgedInjection) -> tuple[Behaviour, str]:
+    """Return what is known of a run that was cut off: whether it had sent the wrong value on."""
+    ending, verdict = judged.faulted.tape.ending, judged.verdict
+    if verdict.used_in_write and verdict.noticed is not True:
+        return "writes", f"{to_injected_change(judged.injection).describe()}, and it was sent on"
+    why = (ending.detail if ending else None) or "it was stopped"
+    return "unknown", f"{LEFT_RECORDING}: {why.partition(';')[0].splitlines()[0]}"
+
+
+def _find_model_failure(run: RunEvidence) -> str:
+    """Return how the last answer of a live model failed; empty if it did not."""
+    answered = [
+        each
+        for each in run.tape.exchanges
+        if run.story.contexts[each.seq].kind == "model" and each.answered_by == "live"
+    ]
+    last = answered[-1] if answered else None
+    if last is None or last.error or last.response is None:
+        return (last.error or "no answer") if last else ""
+    return f"status {last.response.status}" if last.response.status >= 500 else ""
 
 
 def _read_class(judged: JudgedInjection) -> tuple[Behaviour, str]:
@@ -102,6 +130,8 @@ def _read_class(judged: JudgedInjection) -> tuple[Behaviour, str]:
     if verdict.outcome == "unreached" and verdict.baseline_valid:
         # The agent's client repeated the request by itself.
         return ("stops", judged.end.difference) if verdict.passed is False else ("handles", "")
+    if verdict.outcome == "honest_fail" and verdict.claim == "none":
+        return "stops", f"{judged.end.difference}; its last answer names no failure"
     if verdict.outcome in BY_CLASS and verdict.baseline_valid:
         return BY_CLASS[verdict.outcome], judged.end.difference
     if verdict.passed and verdict.baseline_valid and verdict.claims_success is not False:

@@ -18,6 +18,7 @@ FAULT_WORDS = {
 BEHAVIOUR_WORDS: dict[Behaviour, str] = {
     "repeats": "the agent sends the call again, so that it is made twice",
     "believes": "the agent goes on with it and reports success over a wrong end",
+    "writes": "the agent sends it on in a write",
     "misreports": "the agent notices, and its report is still wrong",
     "stops": "the agent ends without its work and without a word",
     "crashes": "the agent crashes",

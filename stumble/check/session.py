@@ -15,7 +15,7 @@ from stumble.campaigns.completed_runs import find_completed_runs
 from stumble.campaigns.runner import CampaignDisplay, run_campaign_session
 from stumble.campaigns.spec import parse_campaign
 from stumble.campaigns.worker_plan import WorkerPlan
-from stumble.check.behaviour import MIN_CLEAN_RUNS, FaultedRun, describe_run
+from stumble.check.behaviour import LEFT_RECORDING, MIN_CLEAN_RUNS, FaultedRun, describe_run
 from stumble.check.fault_choice import choose_faults
 from stumble.check.findings import FaultCell, build_cells
 from stumble.check.recordings import CleanRecorder, find_clean_runs, take_workspace
@@ -225,7 +225,15 @@ class CheckSession:
                 return
             self._run_round(order, repeats, max(clean))
             cells = {(cell.tool, cell.fault): cell for cell in build_cells(self._load_runs())}
+            order = [each for each in order if not self._is_settled(cells.get(_to_key(each)))]
             order = sorted(order, key=lambda table: _rank_undecided(cells.get(_to_key(table))))
+            if not order:
+                return
+
+    def _is_settled(self, cell: FaultCell | None) -> bool:
+        """Return whether no further run decides more: a request on no tape stays on none."""
+        left = cell is not None and all(r.reason.startswith(LEFT_RECORDING) for r in cell.runs)
+        return left and not self._tools_live
 
     def _choose_faults(self) -> Sequence[Mapping[str, object]]:
         tables, left_out = dict[str, Mapping[str, object]](), list[str]()
