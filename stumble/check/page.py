@@ -85,15 +85,14 @@ def _format_unknown(cells: tuple[FaultCell, ...]) -> Iterator[str]:
 
 
 def list_next_commands(result: CheckResult) -> tuple[str, ...]:
-    """Return what is worth running next: the pages, a gate for CI, and one more run."""
-    name = shlex.quote(result.name)
-    first = next(iter(result.findings), None)
-    again = "stumble doctor -- COMMAND"
-    if first is not None and result.tape is not None:
+    """Return what is worth running next: the pages, a gate for CI, and one more run like it."""
+    if not result.cells or result.tape is None:
+        return (f"stumble show {result.tape}",) if result.tape else ()
+    name, first = shlex.quote(result.name), next(iter(result.findings), None)
+    again = f"stumble report --campaign {name}"
+    if first is not None:
         tool = shlex.quote(f"tool={first.tool}")
         again = f"stumble fork {result.tape} --fault {first.fault} --where {tool}"
-    elif result.cells:
-        again = f"stumble report --campaign {name}"
     return ("stumble ui --open", f"stumble gate --max-silent 0.1 --campaign {name}", again)
 
 

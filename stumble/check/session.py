@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from faults.judging.judge import RunEvidence
+from scenarios.toml_reader import ScenarioError
 from stumble.campaigns.completed_runs import find_completed_runs
 from stumble.campaigns.runner import CampaignDisplay, run_campaign_session
 from stumble.campaigns.spec import parse_campaign
@@ -81,6 +82,7 @@ class CheckSession:
         self._yes = setup.yes or setup.live
         self._notes: list[str] = []
         self._left_out: tuple[str, ...] = ()
+        self._chosen: Sequence[Mapping[str, object]] = ()
         self._interrupted = False
         self._stopped_by = ""
 
@@ -122,7 +124,7 @@ class CheckSession:
                 self._notes.append(self._explain_broken(recorder))
                 return
         for task, runs in self._recordings.items():
-            if not any(each.tape.trajectory.rules for each in runs) and self._left() > 0:
+            if not runs[0].tape.trajectory.rules and self._left() > setup.budget / 2:
                 for line in run_control_replays(runs[0].tape.path, 1):
                     setup.say(f"{task}: {line}")
 
@@ -214,7 +216,7 @@ class CheckSession:
     # Faults
 
     def _inject(self) -> None:
-        tables = self._choose_faults()
+        tables = self._chosen = self._choose_faults()
         clean = [run.tape.ending.at for some in self._recordings.values() for run in some
                  if run.tape.ending]  # fmt: skip
         seconds = sum(clean) / len(clean)
@@ -277,22 +279,20 @@ class CheckSession:
             "budget": float(math.ceil(3 * longest + 30)),
             "world": self._make_world_table(),
         }
-        if setup.dollars is not None:
-            table["max_cost"] = setup.dollars
+        table |= {} if setup.dollars is None else {"max_cost": setup.dollars}
         path = Path.cwd() / "campaign"
         try:
-            campaign = parse_campaign(table, path)
-        except ValueError as error:
-            raise UsageError(str(error)) from None
-        result = run_campaign_session(
-            campaign,
-            setup.store,
-            table,
-            path,
-            ca=setup.ca,
-            workers=WorkerPlan(jobs=self._count_jobs()),
-            display=CampaignDisplay(self._show_until_deadline, setup.say),
-        )
+            result = run_campaign_session(
+                parse_campaign(table, path),
+                setup.store,
+                table,
+                path,
+                ca=setup.ca,
+                workers=WorkerPlan(jobs=self._count_jobs()),
+                display=CampaignDisplay(self._show_until_deadline, setup.say),
+            )
+        except (ScenarioError, UsageError) as error:
+            raise UsageError(str(error).replace("max_cost", "--dollars")) from None
         if result.standing.capped:
             self._stopped_by = "money"
         if result.stopped is not None:
@@ -335,6 +335,17 @@ class CheckSession:
             ).fetchall()
         return [describe_run(load_judged_injection(store, *row)) for row in rows]
 
+    def _list_unreached(self, cells: Sequence[FaultCell]) -> "Iterator[str]":
+        """Yield the chosen faults without a run."""
+        reached = {(cell.tool, cell.fault) for cell in cells}
+        for tool, fault in map(_to_key, self._chosen):
+            if (tool, fault) not in reached:
+                yield f"{fault} at {tool}: no run of it before the end of the {self._stop_word}"
+
+    @property
+    def _stop_word(self) -> str:
+        return self._stopped_by or "budget"
+
     def _count_clean(self) -> tuple[int, int]:
         """Return how many runs without a fault failed, and how many there are."""
         with self.setup.store.open_locked() as connection:
@@ -351,13 +362,14 @@ class CheckSession:
         index.refresh_index(self.setup.store)
         done = find_completed_runs(self.setup.store, self.setup.name)
         failed, clean = self._count_clean()
+        cells = build_cells(self._load_runs())
         return CheckResult(
             name=self.setup.name,
             touch=self._touch,
-            cells=build_cells(self._load_runs()),
+            cells=cells,
             clean=clean,
             clean_failed=failed,
-            left_out=self._left_out,
+            left_out=(*self._list_unreached(cells), *self._left_out),
             notes=tuple(self._notes),
             seconds=time.monotonic() - self._began,
             runs=len(done.runs) + sum(map(len, self._recordings.values())),

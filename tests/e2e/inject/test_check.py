@@ -79,9 +79,7 @@ PLANTED: dict[str, tuple[str, tuple[str, ...], set[Weakness]]] = {
 @pytest.mark.gate
 @pytest.mark.timeout(500)
 @pytest.mark.parametrize("planted", PLANTED)
-def test_a_check_finds_what_an_agent_was_written_with(
-    planted: str, checked: CheckedFolder
-) -> None:
+def test_a_check_finds_what_an_agent_was_written_with(planted: str, checked: CheckedFolder) -> None:
     habit, command, weaknesses = PLANTED[planted]
     reset = f"curl -sS -d {{}} {checked.url}/{habit}/reset"
     result = checked.check(habit, command, "--live", "--reset", reset)
