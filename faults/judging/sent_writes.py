@@ -105,12 +105,12 @@ def _list_known_again(run: JudgedRun, by_seq: dict[int, Exchange]) -> Iterator[s
         for exchange in (by_seq[seq] for seq in use.seqs):
             key = find_header(exchange.request.headers, IDEMPOTENCY_KEY)
             body = lost.get(exchange.seq) or (exchange.response.body if exchange.response else b"")
-            marks = [("key", key.encode())] if key else []
-            marks += [("answer", body)] if _has_new_id(body, told) else []
-            known = [(use.tool, kind, value) for kind, value in marks]
-            if seen.intersection(known):
+            marks = {(use.tool, "answer", body)} | (
+                {(use.tool, "key", key.encode())} if key else set()
+            )
+            if seen & marks:
                 yield use.tool
-            seen.update(known)
+            seen |= marks if _has_new_id(body, told) else {m for m in marks if m[1] == "key"}
         told |= extract_tokens(use.result or "")
 
 

@@ -340,11 +340,7 @@ class CheckSession:
         reached = {(cell.tool, cell.fault) for cell in cells}
         for tool, fault in map(_to_key, self._chosen):
             if (tool, fault) not in reached:
-                yield f"{fault} at {tool}: no run of it before the end of the {self._stop_word}"
-
-    @property
-    def _stop_word(self) -> str:
-        return self._stopped_by or "budget"
+                yield f"{fault} at {tool}: no run of it, as the budget was used up, or Ctrl-C came"
 
     def _count_clean(self) -> tuple[int, int]:
         """Return how many runs without a fault failed, and how many there are."""

@@ -61,6 +61,7 @@ PLANTED: dict[str, tuple[str, tuple[str, ...], set[Weakness]]] = {
             ("book_slot", "lost_ack", "stops"),
             ("book_slot", "http_status", "stops"),
             ("get_slots", "http_status", "stops"),
+            ("get_slots", "truncate", "stops"),
         },
     ),
     "node, crashes": (
