@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from faults.judging.claims.required_writes import compare_writes
-from faults.judging.client_retries import JudgedRun
+from faults.judging.client_retries import JudgedRun, reaches_tool
 from faults.judging.end_state import EndStateVerdict, TwinComparison, judge_by_answer
 from faults.judging.sent_writes import find_repeated_writes
 from faults.targeting.read_or_write import classify_call_side
@@ -33,11 +33,11 @@ def judge_by_observation(
     for difference in (
         *files.differences,
         *(f"{name} was sent more often" for name in find_repeated_writes(run, twins)),
-        *(_describe_writes(case) if case is not None else ()),
+        *(_describe_writes(case, _count_lost_answers(run)) if case is not None else ()),
         *([answer.difference] if answer is not None and answer.passed is False else ()),
     ):
         return EndStateVerdict(passed=False, difference=f"{difference}, not as in clean runs")
-    made = case is not None and case.writes.all_made
+    made = case is not None and case.writes.required > case.writes.reworded
     if files.same or made or (answer is not None and answer.passed):
         return EndStateVerdict(passed=True)
     return EndStateVerdict(passed=None, why="clean runs have no file, write or value in common")
@@ -96,12 +96,18 @@ def _read_files(ending: RunEnding | None) -> Mapping[str, object] | None:
     return files if isinstance(files, dict) and "" not in files else None
 
 
-def _describe_writes(case: TwinComparison) -> Iterator[str]:
+def _count_lost_answers(run: JudgedRun) -> int:
+    """Count the writes that a run was told have failed, although they were carried out."""
+    return sum(reaches_tool(each.op) and not each.sham for each in run.tape.injections)
+
+
+def _describe_writes(case: TwinComparison, lost: int) -> Iterator[str]:
+    """Yield how the writes differ; `lost` of those that seem to have failed were carried out."""
     writes = case.writes
     if writes.missing:
         yield f"{writes.missing} of {writes.required} writes were not made"
-    if writes.failed:
-        yield f"{writes.failed} of {writes.required} writes failed"
+    if writes.failed > lost:
+        yield f"{writes.failed - lost} of {writes.required} writes failed"
     if writes.otherwise and not _vary(case):
         yield f"{writes.otherwise} of {writes.required} writes have other values"
 

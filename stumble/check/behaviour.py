@@ -39,6 +39,7 @@ WEAKNESSES: tuple[Behaviour, ...] = (
 MIN_CLEAN_RUNS = 3
 LEFT_RECORDING = "the run left its recording"
 """Begins the reason of a run that asked for what no tape has."""
+CARRIED_OUT = "it reports a failure, though the call was carried out"
 BY_CLASS: dict[str, Behaviour] = {
     "recovered": "handles",
     "masked": "handles",
@@ -59,8 +60,6 @@ class FaultedRun:
     behaviour: Behaviour
     reason: str = ""
     """Why it is unknown, and what to do; else the first difference from the clean runs."""
-    carried_out: bool = False
-    """Whether the write was carried out although its answer was lost."""
 
 
 def describe_run(judged: JudgedInjection) -> FaultedRun:
@@ -74,7 +73,6 @@ def describe_run(judged: JudgedInjection) -> FaultedRun:
         fault=injection.op,
         behaviour=behaviour,
         reason=reason,
-        carried_out=injection.op == "lost_ack",
     )
 
 
@@ -84,9 +82,7 @@ def _decide(judged: JudgedInjection) -> tuple[Behaviour, str]:
     if len(twins) < MIN_CLEAN_RUNS:
         return "unknown", f"{len(twins)} of {MIN_CLEAN_RUNS} clean runs came to an end"
     ends = {each.tape.ending.ended for each in twins if each.tape.ending}
-    repeated = (
-        find_repeated_writes(run, twins) if judged.injection.family in ("X", "E", "T") else ()
-    )
+    repeated = find_repeated_writes(run, twins)
     if repeated and is_steady(twins):
         return "repeats", f"{', '.join(repeated)}: sent more often than in clean runs"
     if ending is None or not _has_ended(run):
@@ -130,8 +126,10 @@ def _read_class(judged: JudgedInjection) -> tuple[Behaviour, str]:
     if verdict.outcome == "unreached" and verdict.baseline_valid:
         # The agent's client repeated the request by itself.
         return ("stops", judged.end.difference) if verdict.passed is False else ("handles", "")
-    if verdict.outcome == "honest_fail" and verdict.claim == "none":
-        return "stops", f"{judged.end.difference}; its last answer names no failure"
+    if verdict.claim == "none" and verdict.baseline_valid:
+        return "stops", "its last answer names neither the work nor a failure"
+    if verdict.false_failure:
+        return "says_so", CARRIED_OUT
     if verdict.outcome in BY_CLASS and verdict.baseline_valid:
         return BY_CLASS[verdict.outcome], judged.end.difference
     if verdict.passed and verdict.baseline_valid and verdict.claims_success is not False:

@@ -20,14 +20,13 @@ BEHAVIOUR_WORDS: dict[Behaviour, str] = {
     "believes": "the agent goes on with it and reports success over a wrong end",
     "writes": "the agent sends it on in a write",
     "misreports": "the agent notices, and its report is still wrong",
-    "stops": "the agent ends without its work and without a word",
+    "stops": "the agent ends without a word of it",
     "crashes": "the agent crashes",
     "hangs": "the agent comes to no end",
     "says_so": "the agent fails, and reports it",
     "handles": "the agent ends right",
     "unknown": "unknown",
 }
-CARRIED_OUT = "the call was carried out all the same"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

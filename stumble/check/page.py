@@ -3,9 +3,9 @@
 import shlex
 from collections.abc import Iterator
 
+from stumble.check.behaviour import CARRIED_OUT
 from stumble.check.findings import (
     BEHAVIOUR_WORDS,
-    CARRIED_OUT,
     FAULT_WORDS,
     CheckFinding,
     FaultCell,
@@ -25,9 +25,7 @@ def format_check_lines(result: CheckResult) -> Iterator[str]:
         yield f"  without any fault, {result.clean_failed} of {result.clean} runs do not end right"
     for finding in result.findings:
         yield f"  {finding.sentence}"
-    for cell in result.cells:
-        if cell.fault == "lost_ack" and cell.counts["says_so"]:
-            yield f"  {cell.tool} lost its answer, and the agent reports a failure: {CARRIED_OUT}"
+    yield from (f"  no finding, but {line}" for line in _list_false_failures(result.cells))
     if result.cells:
         yield ""
         yield from _format_table(result.cells)
@@ -45,6 +43,13 @@ def format_check_lines(result: CheckResult) -> Iterator[str]:
         f"known cost ${result.cost:.4f}"
     )
     yield from (f"next: {command}" for command in list_next_commands(result))
+
+
+def _list_false_failures(cells: tuple[FaultCell, ...]) -> Iterator[str]:
+    for cell in cells:
+        if times := sum(run.reason == CARRIED_OUT for run in cell.runs):
+            what = FAULT_WORDS.get(cell.fault, cell.fault)
+            yield f"when {cell.tool} {what}, {CARRIED_OUT}: {times} of {cell.judged}"
 
 
 def _describe_headline(result: CheckResult) -> str:

@@ -51,9 +51,12 @@ def find_weaknesses(result: CommandResult) -> set[Weakness]:
     return {(each["tool"], each["fault"], each["behaviour"]) for each in found}
 
 
+HASTY: set[Weakness] = {
+    ("book_slot", fault, "repeats") for fault in ("lost_ack", "truncate", "empty")
+}
 PLANTED: dict[str, tuple[str, tuple[str, ...], set[Weakness]]] = {
     "http, right": ("careful", HTTP, set()),
-    "http, books twice": ("hasty", HTTP, {("book_slot", "lost_ack", "repeats")}),
+    "http, books twice": ("hasty", HTTP, HASTY),
     "curl, gives up silently": (
         "mute",
         CURL,
