@@ -6,12 +6,13 @@ hold even if nobody can tell how the run would have gone on.
 
 from typing import Literal
 
+from msgspec import Struct
+
 from faults.judging.injected_change import to_injected_change
 from faults.judging.judge import JudgedInjection, RunEvidence
 from faults.judging.observed_end import compare_left_files, is_steady
 from faults.judging.sent_writes import count_sent_writes, find_repeated_writes
 from stumble.verdicts.exclusions import explain_exclusion, find_exclusion, suggest_remedy
-from traces.lazy_dataclass import dataclass
 from traces.model import OBSERVED_STATE
 
 type Behaviour = Literal[
@@ -49,8 +50,7 @@ BY_CLASS: dict[str, Behaviour] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FaultedRun:
+class FaultedRun(Struct, frozen=True, kw_only=True):
     """One faulted run in words."""
 
     injection: str

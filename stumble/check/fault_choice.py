@@ -7,13 +7,14 @@ before an error that everybody sees, and a server that is down before an answer 
 from collections.abc import Iterator, Mapping
 from itertools import chain
 
+from msgspec import Struct
+
 from faults.judging.value_tokens import extract_tokens
 from faults.specs.spec_parser import parse_fault
 from faults.targeting.read_or_write import classify_call_side
 from stumble.campaigns.run_matrix import place_fault
 from traces.conversation.derived_steps import DerivedSteps, ToolUse
-from traces.lazy_dataclass import dataclass
-from traces.tape import Tape
+from traces.tape.reader import Tape
 
 WRITE_FAULTS: tuple[tuple[str, int], ...] = (("lost_ack", 10), ("silent_noop", 6))
 """Faults of tools that may write, each with its worth."""
@@ -29,8 +30,7 @@ SAME_FAULT = ("http_status:code=503", "tool_error:how=transient")
 NOT_TRIED = "hang: a run with it takes its whole time limit; `stumble fork --fault hang` tries it"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FaultChoice:
+class FaultChoice(Struct, frozen=True, kw_only=True):
     """The faults of one recording as tables of a campaign, and why others are left out."""
 
     tables: tuple[Mapping[str, object], ...]

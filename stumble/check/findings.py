@@ -3,8 +3,9 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from msgspec import Struct
+
 from stumble.check.behaviour import WEAKNESSES, Behaviour, FaultedRun
-from traces.lazy_dataclass import dataclass
 
 FAULT_WORDS = {
     "lost_ack": "carries a call out and its answer is lost",
@@ -29,8 +30,7 @@ BEHAVIOUR_WORDS: dict[Behaviour, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckFinding:
+class CheckFinding(Struct, frozen=True, kw_only=True):
     """One weakness: what the agent does when a tool fails in a way, and in how many runs."""
 
     tool: str
@@ -52,8 +52,7 @@ class CheckFinding:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FaultCell:
+class FaultCell(Struct, frozen=True, kw_only=True):
     """One kind of fault at one tool, over its runs."""
 
     tool: str

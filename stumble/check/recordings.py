@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from msgspec import Struct
+
 from faults.judging.judge import RunEvidence, to_run_evidence
 from recorder import event_loop
 from recorder.scratch_folder import make_scratch_folder
@@ -16,10 +18,9 @@ from stumble.runs.types import RecordPlan, RunLabels, RunResult
 from stumble.runs.write_guard import WriteGuard
 from stumble.store.tape_rows import write_run_rows
 from stumble.user_data.paths import new_trajectory_id
-from traces.lazy_dataclass import dataclass
 from traces.model import Trajectory
 from traces.store.trace_store import TraceStore
-from traces.tape import read_tape
+from traces.tape.reader import read_tape
 
 AGENT_STOP_SECONDS = 5.0
 """Seconds that an agent gets to end after a stop signal."""
@@ -27,8 +28,7 @@ LAST_LINES = 3
 """Lines of a failed agent's output that are shown."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CleanRecorder:
+class CleanRecorder(Struct, frozen=True, kw_only=True):
     """Records the agent of a check."""
 
     name: str

@@ -1,14 +1,14 @@
 """The result of a check, as plain values."""
 
+from msgspec import Struct
+
 from stumble.check.behaviour import MIN_CLEAN_RUNS
 from stumble.check.findings import CheckFinding, FaultCell, list_findings
 from stumble.check.touch import AgentTouch
 from stumble.errors import ExitCode
-from traces.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckResult:
+class CheckResult(Struct, frozen=True, kw_only=True):
     """What is known of an agent after a check."""
 
     name: str

@@ -10,6 +10,8 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from faults.judging.judge import RunEvidence
 from scenarios.toml_reader import ScenarioError
 from stumble.campaigns.completed_runs import find_completed_runs
@@ -29,7 +31,6 @@ from stumble.runs.environment.worlds import FRESH_COPY_RESET, WorldCommands
 from stumble.runs.write_guard import WriteGuard
 from stumble.store import index
 from stumble.store.judged_rows import load_judged_injection
-from traces.lazy_dataclass import dataclass
 from traces.store.trace_store import TraceStore
 
 if TYPE_CHECKING:
@@ -47,8 +48,7 @@ RUN_OVERHEAD = 2.0
 """Seconds that a run takes beside its agent, about."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckSetup:
+class CheckSetup(Struct, frozen=True, kw_only=True):
     """What is asked of a check."""
 
     name: str

@@ -3,16 +3,16 @@
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
+from msgspec import Struct
+
 from faults.judging.judge import RunEvidence
 from faults.judging.sent_writes import is_outside_write, name_request
-from traces.lazy_dataclass import dataclass
 
 MAX_NAMES = 4
 """Most names in a line."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentTouch:
+class AgentTouch(Struct, frozen=True, kw_only=True):
     """The places that runs of an agent reached, by name."""
 
     models: tuple[str, ...] = ()

@@ -12,8 +12,6 @@ import zlib
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 
-
-
 LONGEST, SHORTEST = 128, 16
 REST = "00000000"
 """Stands for the rest of a text among the digests of its pieces."""
