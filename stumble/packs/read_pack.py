@@ -18,6 +18,8 @@ from stumble.packs.write_pack import PIECE_BYTES
 from stumble.packs.zip_layout import locate_members, read_comment, read_directory
 
 _ZIP = b"PK\x03\x04"
+_NAME_AT = 30
+"""Byte at which the name of a ZIP's first member begins."""
 
 
 class PackReader:
@@ -48,7 +50,8 @@ def is_pack(path: Path) -> bool:
     """Whether a file begins as a pack does; False for one that cannot be read."""
     try:
         with path.open("rb") as file:
-            return file.read(len(_ZIP)) == _ZIP
+            head, name = file.read(_NAME_AT), file.read(len(MANIFEST_NAME))
+            return head.startswith(_ZIP) and name == MANIFEST_NAME.encode()
     except OSError:
         return False
 

@@ -205,6 +205,8 @@ def test_new_times_and_other_recordings_of_the_agent_are_no_edits(place: Place) 
     Model.answer = "echo more > notes.txt; echo x > made.txt"
     shutil.move(place.above / "a.tape", place.above / "first.tape")
     place.record(restore=False)
+    packed = place.stumble(place.recorded, "pack", "../first.tape", "-o", "first.stumble")
+    assert packed.code == 0, packed.err
     said = place.stumble(place.recorded, "replay", "../first.tape", "--json")
     assert said.code == 0, said.err
     assert (said.json["edits"], said.json["edits_unknown"]) == ([], None)

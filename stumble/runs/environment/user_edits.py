@@ -16,6 +16,7 @@ from scenarios.workspace.blobs import BlobStore, HashOnlyStore, RecordingSnapsho
 from scenarios.workspace.edits import RecordedFolder, apply_edits, find_edits, name_edits
 from scenarios.workspace.manifest import ManifestEntry, SnapshotManifest
 from scenarios.workspace.snapshot import FolderSnapshot, SnapshotLimits
+from stumble.packs.read_pack import is_pack
 from stumble.runs.environment.workspaces import open_store_blobs, take_folder_snapshot
 from stumble.user_data.known_secrets import load_user_secrets
 from traces.model import Trajectory
@@ -78,18 +79,18 @@ def _build_user_edits(
     recorded: SnapshotManifest,
     found: Mapping[str, ManifestEntry | None],
 ) -> UserEdits:
-    ours = {path for path in found if found[path] and _is_tape_file(folder / path)}
+    ours = {path for path in found if found[path] and _is_recording(folder / path)}
     edited = apply_edits(recorded, {path: found[path] for path in found if path not in ours})
     names = name_edits(recorded, edited)
     _store_edited_contents(here, folder, edited, names)
     return UserEdits(manifest=edited, names=names)
 
 
-def _is_tape_file(path: Path) -> bool:
-    """Whether a file is a recording, which no agent has seen in its folder."""
+def _is_recording(path: Path) -> bool:
+    """Whether a file is a tape or a pack, which no agent has seen in its folder."""
     try:
         with path.open("rb") as file:
-            return file.read(len(MAGIC)) == MAGIC
+            return file.read(len(MAGIC)) == MAGIC or is_pack(path)
     except OSError:
         return False
 
