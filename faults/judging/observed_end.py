@@ -14,7 +14,7 @@ from faults.judging.claims.required_writes import compare_writes
 from faults.judging.client_retries import JudgedRun, reaches_tool
 from faults.judging.end_state import EndStateVerdict, TwinComparison, judge_by_answer
 from faults.judging.sent_writes import find_repeated_writes
-from faults.targeting.read_or_write import classify_call_side
+from faults.targeting.read_or_write import classify_call_side, classify_tool_side
 from traces.model import RunEnding
 
 MIN_COMPARED_RUNS = 2
@@ -98,7 +98,10 @@ def _read_files(ending: RunEnding | None) -> Mapping[str, object] | None:
 
 def _count_lost_answers(run: JudgedRun) -> int:
     """Count the writes that a run was told have failed, although they were carried out."""
-    return sum(reaches_tool(each.op) and not each.sham for each in run.tape.injections)
+    return sum(
+        reaches_tool(each.op) and not each.sham and classify_tool_side(each.tool or "") != "read"
+        for each in run.tape.injections
+    )
 
 
 def _describe_writes(case: TwinComparison, lost: int) -> Iterator[str]:

@@ -4,7 +4,7 @@ Worth is how bad the consequence is times how often the fault is met: a write th
 before an error that everybody sees, and a server that is down before an answer that is cut.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
 from msgspec import Struct
@@ -53,7 +53,7 @@ def choose_faults(recording: Tape, steps: DerivedSteps, *, live: bool) -> FaultC
             why = _explain_no_site(recording, steps, table, use, live=live)
             if why is None:
                 taken.add(text)
-                found.append((worth * (1 if classify_call_side(use) == "read" else 2), table))
+                found.append((worth * (2 if classify_call_side(use) == "write" else 1), table))
             else:
                 left_out.append(f"{text.partition(':')[0]} at {tool}: {why}")
     ordered = sorted(found, key=lambda pair: -pair[0])
@@ -94,3 +94,21 @@ def is_read_back(steps: DerivedSteps, use: ToolUse) -> bool:
     later = steps.tool_uses[steps.tool_uses.index(use) + 1 :]
     reads = (other for other in later if classify_call_side(other) != "write")
     return any(new & extract_tokens(other.result or "") for other in reads)
+
+
+def afford_faults(
+    tables: Sequence[Mapping[str, object]], runs: int, repeats: int, controls: int
+) -> tuple[Mapping[str, object], ...]:
+    """Return the first faults, which are worth most, that a number of runs pays for.
+
+    The first fault of a tool needs its clean runs too. At least one fault is returned, if there is
+    any.
+    """
+    chosen, reached = list[Mapping[str, object]](), set[str]()
+    for table in tables:
+        runs -= repeats + (0 if str(table["where"]) in reached else controls)
+        if runs < 0 and chosen:
+            break
+        reached.add(str(table["where"]))
+        chosen.append(table)
+    return tuple(chosen)

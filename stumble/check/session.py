@@ -19,7 +19,7 @@ from stumble.campaigns.runner import CampaignDisplay, run_campaign_session
 from stumble.campaigns.spec import parse_campaign
 from stumble.campaigns.worker_plan import WorkerPlan
 from stumble.check.behaviour import LEFT_RECORDING, MIN_CLEAN_RUNS, FaultedRun, describe_run
-from stumble.check.fault_choice import choose_faults
+from stumble.check.fault_choice import afford_faults, choose_faults
 from stumble.check.findings import FaultCell, build_cells
 from stumble.check.recordings import CleanRecorder, find_clean_runs, take_workspace
 from stumble.check.result import CheckResult
@@ -225,6 +225,9 @@ class CheckSession:
         for repeats in REPEATS:
             if self._left() <= 0 or self._stopped_by:
                 return
+            # Half of what is left is for the same faults again: one run shows, three decide.
+            runs = self._count_runs(seconds) // (2 if repeats != REPEATS[-1] else 1)
+            order = list(afford_faults(order, runs, repeats, MIN_CLEAN_RUNS))
             self._run_round(order, repeats, max(clean))
             cells = {(cell.tool, cell.fault): cell for cell in build_cells(self._load_runs())}
             order = [each for each in order if not self._is_settled(cells.get(_to_key(each)))]
@@ -247,11 +250,10 @@ class CheckSession:
         return tuple(tables.values())
 
     def _describe_budget(self, seconds: float, faults: int) -> str:
-        jobs = self._count_jobs()
-        runs = int(self._left() / (seconds + RUN_OVERHEAD) * jobs)
+        jobs, runs = self._count_jobs(), self._count_runs(seconds)
         wanted = MIN_CLEAN_RUNS + faults * REPEATS[-1]
         least = 2 * MIN_CLEAN_RUNS
-        bought = f"a run takes about {seconds:.1f} s: {max(0, runs)} runs are left in the budget"
+        bought = f"a run takes about {seconds:.1f} s: {runs} runs are left in the budget"
         if runs >= wanted:
             return f"{bought}, enough for {faults} faults three times"
         if runs >= least:
@@ -261,6 +263,10 @@ class CheckSession:
             f"{bought}; a verdict needs {MIN_CLEAN_RUNS} clean and {MIN_CLEAN_RUNS} faulted runs: "
             f"--budget {more} would do for one fault"
         )
+
+    def _count_runs(self, seconds: float) -> int:
+        """Return how many runs of this length are left in the budget."""
+        return max(0, int(self._left() / (seconds + RUN_OVERHEAD) * self._count_jobs()))
 
     def _count_jobs(self) -> int:
         shared = bool(self._touch.written) and self._tools_live
@@ -340,6 +346,7 @@ class CheckSession:
         reached = {(cell.tool, cell.fault) for cell in cells}
         for tool, fault in map(_to_key, self._chosen):
             if (tool, fault) not in reached:
+                self._stopped_by = self._stopped_by or "budget"
                 yield f"{fault} at {tool}: no run of it, as the budget was used up, or Ctrl-C came"
 
     def _count_clean(self) -> tuple[int, int]:
@@ -359,13 +366,14 @@ class CheckSession:
         done = find_completed_runs(self.setup.store, self.setup.name)
         failed, clean = self._count_clean()
         cells = build_cells(self._load_runs())
+        unreached = tuple(self._list_unreached(cells))
         return CheckResult(
             name=self.setup.name,
             touch=self._touch,
             cells=cells,
             clean=clean,
             clean_failed=failed,
-            left_out=(*self._list_unreached(cells), *self._left_out),
+            left_out=(*unreached, *self._left_out),
             notes=tuple(self._notes),
             seconds=time.monotonic() - self._began,
             runs=len(done.runs) + sum(map(len, self._recordings.values())),

@@ -30,7 +30,7 @@ class AgentTouch(Struct, frozen=True, kw_only=True):
         parts = (
             ("model", self.models),
             ("reads", self.read),
-            ("WRITES", self.written),
+            ("may write", self.written),
             ("own servers", self.servers),
             ("tools in the copy", self.local),
         )

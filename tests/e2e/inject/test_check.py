@@ -1,49 +1,26 @@
 """`stumble check` finds the weakness that an agent was written with, and nothing else."""
 
-import os
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.support.servers.booking_clinic import BookingClinic, serve_booking_clinic
-from tests.support.warm_stumble import CommandResult, run_stumble
+from tests.support.checked_folder import AGENTS, CURL_AGENT, CheckedFolder, open_checked_folder
+from tests.support.warm_stumble import CommandResult
 
-AGENTS = Path(__file__).parents[2] / "support" / "agents" / "booking"
 HTTP = (sys.executable, str(AGENTS / "http_agent.py"))
 MCP = (sys.executable, str(AGENTS / "mcp_agent.py"))
 NODE = ("node", str(AGENTS / "node_agent.mjs"))
-CURL = ("bash", str(AGENTS / "curl_agent.sh"))
+CURL = ("bash", CURL_AGENT)
 type Weakness = tuple[str, str, str]
 """Tool, fault, and what the agent does."""
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedFolder:
-    """A folder from which agents are checked, and the clinic that they use."""
-
-    folder: Path
-    url: str
-    clinic: BookingClinic
-
-    def check(self, habit: str, command: tuple[str, ...], *options: str) -> CommandResult:
-        home = self.folder / "home"
-        home.mkdir(exist_ok=True)
-        work = self.folder / "work"
-        work.mkdir(exist_ok=True)
-        env = os.environ | {"HOME": str(home), "STUMBLE_STORE": str(self.folder / "store")}
-        program, *words = command
-        agent = (program, words[0], f"{self.url}/{habit}", *words[1:])
-        arguments = ("check", "--json", *options, "--", *agent)
-        return run_stumble(arguments, cwd=work, env=env, timeout=400)
-
-
 @pytest.fixture
 def checked(tmp_path: Path) -> Iterator[CheckedFolder]:
-    with serve_booking_clinic() as (url, clinic):
-        yield CheckedFolder(tmp_path, url, clinic)
+    with open_checked_folder(tmp_path) as folder:
+        yield folder
 
 
 def find_weaknesses(result: CommandResult) -> set[Weakness]:
@@ -51,42 +28,48 @@ def find_weaknesses(result: CommandResult) -> set[Weakness]:
     return {(each["tool"], each["fault"], each["behaviour"]) for each in found}
 
 
-HASTY: set[Weakness] = {
-    ("book_slot", fault, "repeats") for fault in ("lost_ack", "truncate", "empty")
-}
+def list_weaknesses(behaviour: str, *places: str) -> set[Weakness]:
+    """Return the weaknesses of `tool/fault` places."""
+    return {(*place.split("/"), behaviour) for place in places}  # type: ignore[misc]
+
+
+HASTY = list_weaknesses("repeats", "book_slot/lost_ack", "book_slot/truncate", "book_slot/empty")
+MUTE = list_weaknesses(
+    "stops", "book_slot/lost_ack", "book_slot/http_status", "book_slot/truncate",
+    "book_slot/empty", "get_slots/http_status", "get_slots/truncate",
+)  # fmt: skip
+CRASHING = list_weaknesses(
+    "crashes", "book_slot/lost_ack", "book_slot/http_status", "get_slots/http_status"
+)
 PLANTED: dict[str, tuple[str, tuple[str, ...], set[Weakness]]] = {
     "http, right": ("careful", HTTP, set()),
     "http, books twice": ("hasty", HTTP, HASTY),
-    "curl, gives up silently": (
-        "mute",
-        CURL,
-        {
-            ("book_slot", "lost_ack", "stops"),
-            ("book_slot", "http_status", "stops"),
-            ("get_slots", "http_status", "stops"),
-            ("get_slots", "truncate", "stops"),
-        },
+    "curl, right": ("careful", CURL, set()),
+    "curl, gives up silently": ("mute", CURL, MUTE),
+    "node, crashes": ("careful", NODE, CRASHING),
+    "mcp, believes a wrong number": (
+        "trusting", MCP, list_weaknesses("believes", "get_slots/digit")
     ),
-    "node, crashes": (
-        "careful",
-        NODE,
-        {
-            ("book_slot", "lost_ack", "crashes"),
-            ("book_slot", "http_status", "crashes"),
-            ("get_slots", "http_status", "crashes"),
-        },
-    ),
-    "mcp, believes a wrong number": ("trusting", MCP, {("get_slots", "digit", "believes")}),
-}
+}  # fmt: skip
 
 
 @pytest.mark.gate
 @pytest.mark.timeout(500)
 @pytest.mark.parametrize("planted", PLANTED)
 def test_a_check_finds_what_an_agent_was_written_with(planted: str, checked: CheckedFolder) -> None:
-    habit, command, weaknesses = PLANTED[planted]
+    habit, (program, file), weaknesses = PLANTED[planted]
     reset = f"curl -sS -d {{}} {checked.url}/{habit}/reset"
-    result = checked.check(habit, command, "--live", "--reset", reset)
+    command = (program, file, f"{checked.url}/{habit}")
+    result = checked.check(command, "--live", "--reset", reset)
     assert find_weaknesses(result) == weaknesses, result.out + result.err
     assert result.code == (1 if weaknesses else 0), result.out
     assert all(each["times"] == each["judged"] == 3 for each in result.json["findings"])
+
+
+@pytest.mark.gate
+@pytest.mark.timeout(500)
+def test_tools_answer_from_one_recording_without_live(checked: CheckedFolder) -> None:
+    result = checked.check(checked.curl_agent("hasty"), "--yes")
+    assert len(checked.clinic.booked) == 1, "the clinic is written by the recording alone"
+    assert find_weaknesses(result) == HASTY, result.out + result.err
+    assert result.code == 1

@@ -1,0 +1,122 @@
+"""`stumble check` of agents that cannot be checked, may not be, or not for long."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.support.checked_folder import CheckedFolder, open_checked_folder
+
+pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
+
+
+@pytest.fixture
+def checked(tmp_path: Path) -> Iterator[CheckedFolder]:
+    with open_checked_folder(tmp_path) as folder:
+        yield folder
+
+
+def test_a_write_outside_of_the_copy_is_refused_before_it_is_made(checked: CheckedFolder) -> None:
+    result = checked.check(checked.curl_agent("hasty"))
+    assert result.code == 2
+    assert checked.clinic.booked == []
+    assert "/hasty/bookings, which writes outside of its copy, and this was not made" in result.err
+    assert all(option in result.err for option in ("--yes", "--live"))
+    assert checked.stumble("sql", "--json", "select * from trajectories").json == []
+
+
+def test_an_agent_that_fails_without_a_fault_is_run_twice(checked: CheckedFolder) -> None:
+    result = checked.check(("bash", "-c", "echo no key >&2; exit 3"))
+    assert (result.code, result.json["runs"], result.json["cells"]) == (5, 2, [])
+    [note] = result.json["notes"]
+    assert note.startswith("the agent fails without any fault: 2 of 2 clean runs (exit code 3)")
+    assert "no key" in note
+
+
+def test_an_agent_that_fails_at_times_is_a_finding(checked: CheckedFolder, tmp_path: Path) -> None:
+    turns, agent = tmp_path / "turns", " ".join(checked.curl_agent("careful"))
+    text = f"echo x >> {turns}; [ $(( $(wc -l < {turns}) % 3 )) = 0 ] && exit 7; exec {agent}"
+    result = checked.check(("bash", "-c", text), "--live", "--budget", "60s")
+    assert 0 < result.json["clean_failed"] < result.json["clean"], result.out
+    assert result.code == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        (("bash", "-c", "echo hello"), "no request of the agent was recorded"),
+        (("bash", "-c", "curl -sS {url}/careful/slots"), "the agent called no tool"),
+    ],
+    ids=["no traffic", "no model"],
+)
+def test_an_agent_without_a_call_has_nothing_to_inject_into(
+    checked: CheckedFolder, command: tuple[str, ...], reason: str
+) -> None:
+    result = checked.check(tuple(word.replace("{url}", checked.url) for word in command))
+    assert result.code == 5
+    assert result.json["notes"][0].startswith(reason)
+
+
+def test_a_program_that_needs_a_terminal_fails_and_its_words_are_shown(
+    checked: CheckedFolder,
+) -> None:
+    result = checked.check(("bash", "-c", "[ -t 0 ] || { echo stdin is no terminal; exit 1; }"))
+    assert result.code == 5
+    assert "stdin is no terminal" in result.json["notes"][0]
+
+
+def test_ten_seconds_give_a_page_and_the_next_check_goes_on(checked: CheckedFolder) -> None:
+    agent = checked.curl_agent("hasty")
+    first = checked.check(agent, "--live", "--budget", "10s")
+    assert first.code in (1, 5)
+    assert first.json["seconds"] < 30
+    second = checked.check(agent, "--live", "--budget", "40s")
+    assert second.json["campaign"] == first.json["campaign"]
+    assert second.json["runs"] > first.json["runs"]
+
+
+def test_an_unknown_price_is_refused_where_dollars_are_limited(checked: CheckedFolder) -> None:
+    result = checked.check(checked.curl_agent("hasty"), "--live", "--dollars", "1")
+    assert result.code == 2
+    assert "no price is known of clinic-1, so --dollars cannot be kept" in result.err
+
+
+def test_each_task_of_a_file_is_recorded_and_files_for_ci_are_written(
+    checked: CheckedFolder, tmp_path: Path
+) -> None:
+    (tmp_path / "tasks").write_text("careful\nhasty\n")
+    program, file, url = checked.curl_agent("{task}")
+    junit, sarif, page = (tmp_path / name for name in ("j.xml", "s.json", "p.html"))
+    files = ("--junit", str(junit), "--sarif", str(sarif), "--html", str(page))
+    result = checked.stumble(
+        "check", "--live", "--budget", "90s", "--each", str(tmp_path / "tasks"), *files, "--",
+        program, file, url,
+    )  # fmt: skip
+    assert result.code == 1, result.err
+    assert "book_slot carries a call out and its answer is lost, the agent sends" in result.out
+    failed = ElementTree.parse(junit).getroot().findall(".//failure")
+    assert any("sends the call again" in (each.get("message") or "") for each in failed)
+    assert "sends the call again" in sarif.read_text()
+    assert "<html" in page.read_text()
+    tasks = checked.stumble("sql", "--json", "select distinct task from trajectories").json
+    assert sorted(row["task"] for row in tasks) == ["careful", "hasty"]
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (("--budget", "0s"), "is not a time"),
+        (("--budget", "soon"), "is not a time"),
+        (("--each", "none.txt"), "does not exist"),
+    ],
+)
+def test_options_that_cannot_be_read_are_named(
+    checked: CheckedFolder, options: tuple[str, ...], reason: str
+) -> None:
+    result = checked.check(("bash", "-c", "true"), *options)
+    assert result.code == 2
+    assert reason in result.err
+    slot = checked.check(("echo", "{task}"))
+    assert slot.code == 2
+    assert "give the tasks with --each FILE" in slot.err

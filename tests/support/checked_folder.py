@@ -1,0 +1,55 @@
+"""A folder from which agents are checked, with a clinic that they use."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.support.servers.booking_clinic import BookingClinic, serve_booking_clinic
+from tests.support.warm_stumble import CommandResult, run_stumble
+
+AGENTS = Path(__file__).parent / "agents" / "booking"
+CURL_AGENT = str(AGENTS / "curl_agent.sh")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedFolder:
+    """A folder, its store, and the clinic."""
+
+    folder: Path
+    url: str
+    clinic: BookingClinic
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The environment of commands: a home and a store of their own."""
+        home = self.folder / "home"
+        home.mkdir(exist_ok=True)
+        return os.environ | {"HOME": str(home), "STUMBLE_STORE": str(self.folder / "store")}
+
+    @property
+    def work(self) -> Path:
+        """The folder in which agents are checked."""
+        work = self.folder / "work"
+        work.mkdir(exist_ok=True)
+        return work
+
+    def stumble(self, *arguments: str) -> CommandResult:
+        """Run a command of stumble there."""
+        return run_stumble(arguments, cwd=self.work, env=self.env, timeout=400)
+
+    def check(self, command: tuple[str, ...], *options: str) -> CommandResult:
+        """Check an agent."""
+        return self.stumble("check", "--json", *options, "--", *command)
+
+    def curl_agent(self, habit: str) -> tuple[str, ...]:
+        """Return the command of the agent of bash, curl and jq with a model of this habit."""
+        return "bash", CURL_AGENT, f"{self.url}/{habit}"
+
+
+@contextmanager
+def open_checked_folder(folder: Path) -> Iterator[CheckedFolder]:
+    """Serve a clinic for the block."""
+    with serve_booking_clinic() as (url, clinic):
+        yield CheckedFolder(folder, url, clinic)
