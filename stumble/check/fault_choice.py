@@ -97,18 +97,31 @@ def is_read_back(steps: DerivedSteps, use: ToolUse) -> bool:
 
 
 def afford_faults(
-    tables: Sequence[Mapping[str, object]], runs: int, repeats: int, controls: int
+    tables: Sequence[Mapping[str, object]],
+    runs: int,
+    made: Mapping[tuple[str, str], int],
+    *,
+    repeats: int,
+    controls: int,
 ) -> tuple[Mapping[str, object], ...]:
     """Return the first faults, which are worth most, that a number of runs pays for.
 
-    The first fault of a tool needs its clean runs too. At least one fault is returned, if there is
-    any.
+    `made` are the runs that exist, by tool and fault; the first fault of a tool needs its controls
+    too. At least one fault is returned, if there is any.
     """
-    chosen, reached = list[Mapping[str, object]](), set[str]()
+    chosen, reached = list[Mapping[str, object]](), {tool for tool, _ in made}
     for table in tables:
-        runs -= repeats + (0 if str(table["where"]) in reached else controls)
+        tool, fault = get_fault_key(table)
+        runs -= max(0, repeats - made.get((tool, fault), 0)) + (0 if tool in reached else controls)
         if runs < 0 and chosen:
             break
-        reached.add(str(table["where"]))
+        reached.add(tool)
         chosen.append(table)
     return tuple(chosen)
+
+
+def get_fault_key(table: Mapping[str, object]) -> tuple[str, str]:
+    """Return the tool and the operator of a fault's table."""
+    where = table["where"]
+    assert isinstance(where, Mapping)
+    return str(where["tool"]), str(table["fault"]).partition(":")[0]

@@ -19,7 +19,7 @@ from stumble.campaigns.runner import CampaignDisplay, run_campaign_session
 from stumble.campaigns.spec import parse_campaign
 from stumble.campaigns.worker_plan import WorkerPlan
 from stumble.check.behaviour import LEFT_RECORDING, MIN_CLEAN_RUNS, FaultedRun, describe_run
-from stumble.check.fault_choice import afford_faults, choose_faults
+from stumble.check.fault_choice import afford_faults, choose_faults, get_fault_key
 from stumble.check.findings import FaultCell, build_cells
 from stumble.check.recordings import CleanRecorder, find_clean_runs, take_workspace
 from stumble.check.result import CheckResult
@@ -221,19 +221,21 @@ class CheckSession:
                  if run.tape.ending]  # fmt: skip
         seconds = sum(clean) / len(clean)
         self.setup.say(self._describe_budget(seconds, len(tables)))
-        order = list(tables)
+        order, cells = list(tables), self._load_cells()
         for repeats in REPEATS:
-            if self._left() <= 0 or self._stopped_by:
+            order = [each for each in order if not self._is_settled(cells.get(get_fault_key(each)))]
+            if self._left() <= 0 or self._stopped_by or not order:
                 return
             # Half of what is left is for the same faults again: one run shows, three decide.
             runs = self._count_runs(seconds) // (2 if repeats != REPEATS[-1] else 1)
-            order = list(afford_faults(order, runs, repeats, MIN_CLEAN_RUNS))
+            made = {key: len(cell.runs) for key, cell in cells.items()}
+            order = list(afford_faults(order, runs, made, repeats=repeats, controls=MIN_CLEAN_RUNS))
             self._run_round(order, repeats, max(clean))
-            cells = {(cell.tool, cell.fault): cell for cell in build_cells(self._load_runs())}
-            order = [each for each in order if not self._is_settled(cells.get(_to_key(each)))]
-            order = sorted(order, key=lambda table: _rank_undecided(cells.get(_to_key(table))))
-            if not order:
-                return
+            cells = self._load_cells()
+            order.sort(key=lambda table: _rank_undecided(cells.get(get_fault_key(table))))
+
+    def _load_cells(self) -> Mapping[tuple[str, str], FaultCell]:
+        return {(cell.tool, cell.fault): cell for cell in build_cells(self._load_runs())}
 
     def _is_settled(self, cell: FaultCell | None) -> bool:
         """Return whether no further run decides more: a request on no tape stays on none."""
@@ -344,7 +346,7 @@ class CheckSession:
     def _list_unreached(self, cells: Sequence[FaultCell]) -> "Iterator[str]":
         """Yield the chosen faults without a run."""
         reached = {(cell.tool, cell.fault) for cell in cells}
-        for tool, fault in map(_to_key, self._chosen):
+        for tool, fault in map(get_fault_key, self._chosen):
             if (tool, fault) not in reached:
                 self._stopped_by = self._stopped_by or "budget"
                 yield f"{fault} at {tool}: no run of it, as the budget was used up, or Ctrl-C came"
@@ -386,12 +388,6 @@ class CheckSession:
 def _has_failed(run: RunEvidence) -> bool:
     ending = run.tape.ending
     return ending is None or ending.ended != "final" or ending.passed is False
-
-
-def _to_key(table: Mapping[str, object]) -> tuple[str, str]:
-    where = table["where"]
-    assert isinstance(where, dict)
-    return str(where["tool"]), str(table["fault"]).partition(":")[0]
 
 
 def _rank_undecided(cell: FaultCell | None) -> int:

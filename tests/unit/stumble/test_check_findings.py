@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stumble.check.behaviour import WEAKNESSES, Behaviour, FaultedRun
+from stumble.check.fault_choice import afford_faults, get_fault_key
 from stumble.check.findings import BEHAVIOUR_WORDS, build_cells, list_findings
 from stumble.check.page import check_to_dict, format_check_lines, list_check_cases
 from stumble.check.result import CheckResult
@@ -81,3 +82,27 @@ def test_page_data_and_cases_agree(runs: list[FaultedRun]) -> None:
     for case, cell in zip(cases, result.cells, strict=True):
         is_bad = any(cell.counts[name] for name in WEAKNESSES)
         assert case.verdict == ("fail" if is_bad else "pass" if cell.judged else "unknown")
+
+
+TABLES = st.lists(
+    st.builds(
+        lambda fault, tool: {"fault": fault, "where": {"tool": tool}},
+        st.sampled_from(("lost_ack", "digit:field=x", "truncate")),
+        st.sampled_from(("book", "read", "list")),
+    ),
+    max_size=9,
+    unique_by=get_fault_key,
+)
+
+
+@given(TABLES, st.integers(0, 40), st.integers(1, 3))
+def test_faults_that_are_paid_for_are_the_first_and_cost_no_more(
+    tables: list[dict[str, object]], runs: int, repeats: int
+) -> None:
+    paid = afford_faults(tables, runs, {}, repeats=repeats, controls=3)
+    assert list(paid) == tables[: len(paid)]
+    tools = {get_fault_key(table)[0] for table in paid}
+    if len(paid) > 1:
+        assert len(paid) * repeats + len(tools) * 3 <= runs
+    made = {get_fault_key(table): repeats for table in tables}
+    assert list(afford_faults(tables, 0, made, repeats=repeats, controls=3)) == tables
