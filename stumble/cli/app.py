@@ -14,6 +14,7 @@ import click
 
 from stumble.cli.command_table import (
     COMMAND_GROUPS,
+    OTHER_NAMES,
     find_command,
     list_command_names,
 )
@@ -39,7 +40,8 @@ class _LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and find_command(args[0]) is None:
-            close = get_close_matches(args[0], list_command_names(), n=1)
+            known = OTHER_NAMES.get(args[0])
+            close = [known] if known else get_close_matches(args[0], list_command_names(), n=1)
             hint = f"did you mean {close[0]}?" if close else "stumble --help lists the commands"
             raise click.UsageError(f"no command {args[0]!r}; {hint}", ctx)
         return super().resolve_command(ctx, args)

@@ -80,6 +80,25 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
     {name: line for group in COMMAND_GROUPS.values() for name, line in group.items()}
 )
 
+OTHER_NAMES: Mapping[str, str] = MappingProxyType(
+    {
+        "list": "sql runs",
+        "ls": "sql runs",
+        "runs": "sql runs",
+        "log": "sql runs",
+        "inject": "fork",
+        "test": "check",
+        "verify": "check",
+        "diff": "compare",
+        "results": "report",
+        "stats": "report",
+        "view": "ui",
+        "help": "--help",
+        "version": "--version",
+    }
+)
+"""Names of other tools' commands -> what they are called here."""
+
 JOB_FOLDERS: Mapping[str, str] = MappingProxyType(
     {
         "Record and replay": "record_replay",

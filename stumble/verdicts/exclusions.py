@@ -33,7 +33,7 @@ EXCLUSION_REMEDIES: Mapping[str, str] = {
     "cut_off": "run it again; `stumble why` names what left the recording or stopped it",
     "baseline_failed": "mend the task, the agent or the verifier until clean runs pass",
     "undecided": "inject at another place (--at)",
-    "few_twins": "find out why clean runs do not end (`stumble list`), or make more (--twins)",
+    "few_twins": "find out why clean runs do not end (`stumble sql runs`), or make more (--twins)",
     "baseline_unknown": "give --verify or --state",
     "no_verdict": "`stumble why` names the fact that is not known",
     "several_faults": "`stumble sql fault_sets` has them; inject one fault in each run",

@@ -336,6 +336,8 @@ class _Forks(Struct, kw_only=True):
             data["model"] = str(design.other_model)
         self.reports.append(data)
         if not self.as_json:
+            injected = [each.verdict for each in report.judged if each.verdict is not None]
+            lines += [f"next: stumble why {each.injection_id}" for each in injected[:1]]
             click.echo("\n".join(lines))
         return report.code
 

@@ -35,8 +35,8 @@ def list_weaknesses(behaviour: str, *places: str) -> set[Weakness]:
 
 HASTY = list_weaknesses("repeats", "book_slot/lost_ack", "book_slot/truncate", "book_slot/empty")
 MUTE = list_weaknesses(
-    "stops", "book_slot/lost_ack", "book_slot/http_status", "book_slot/truncate",
-    "book_slot/empty", "get_slots/http_status", "get_slots/truncate",
+    "stops", "book_slot/lost_ack", "book_slot/http_status", "get_slots/http_status",
+    "get_slots/truncate",
 )  # fmt: skip
 CRASHING = list_weaknesses(
     "crashes", "book_slot/lost_ack", "book_slot/http_status", "get_slots/http_status"

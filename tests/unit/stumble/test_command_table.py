@@ -7,7 +7,13 @@ from click.testing import CliRunner
 
 import stumble.cli
 from stumble.cli.app import cli
-from stumble.cli.command_table import COMMAND_GROUPS, COMMANDS, JOB_FOLDERS, load_command
+from stumble.cli.command_table import (
+    COMMAND_GROUPS,
+    COMMANDS,
+    JOB_FOLDERS,
+    OTHER_NAMES,
+    load_command,
+)
 
 PARTS = {"golden", "newcomer", "import_command", "show_stored_run", "__init__"}
 """Modules that are no command of that name."""
@@ -32,6 +38,15 @@ def test_help_lists_the_commands_by_job() -> None:
     for name, line in COMMANDS.items():
         assert f"  {name} " in printed
         assert len(line) < 70, name
+
+
+@pytest.mark.parametrize("name", OTHER_NAMES)
+def test_a_name_of_other_tools_leads_to_a_command_that_exists(name: str) -> None:
+    done = CliRunner().invoke(cli, [name])
+    assert done.exit_code == 2
+    meant = OTHER_NAMES[name]
+    assert f"did you mean {meant}?" in done.output
+    assert meant.startswith("--") or meant.split()[0] in COMMANDS
 
 
 def test_a_name_that_is_nearly_a_command_gets_a_suggestion() -> None:
