@@ -1,6 +1,6 @@
 """Findings of a check: counted, the worst first, and what is unknown is never a pass."""
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stumble.check.behaviour import WEAKNESSES, Behaviour, FaultedRun
@@ -58,7 +58,13 @@ def test_bounds_hold_the_share_of_good_runs_whatever_the_unknown_ones_are(
         assert cell.judged + cell.counts["unknown"] == len(cell.runs)
 
 
+def make_run(tool: str, behaviour: Behaviour) -> FaultedRun:
+    return FaultedRun(injection="i", run="r", tool=tool, fault="digit", behaviour=behaviour)
+
+
 @given(RUNS)
+@example([*[make_run("book", "handles")] * 3, make_run("read", "unknown")])
+@example([make_run("book", "handles")] * 3)
 def test_nothing_found_needs_a_judged_run_of_each_fault(runs: list[FaultedRun]) -> None:
     result = make_result(runs)
     if result.code == ExitCode.OK:
