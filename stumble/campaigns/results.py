@@ -21,6 +21,8 @@ from stumble.verdicts.twin_differences import find_differing_twin_ends
 from traces.store.trace_store import TraceStore
 from traces.tape.reader import read_tape
 
+MIN_TRACES = 5
+"""Fewest traces of a rate with an interval."""
 PRINTED_RATES = ("recovery_rate", "silent_rate", "ends_right_rate", "handled_rate")
 SHOWN_LINES = 3
 """Divergences, missing sites and warnings that are printed in full."""
@@ -181,8 +183,19 @@ class CampaignResult(Struct, frozen=True, kw_only=True):
             more = " --max-time SECONDS" if now.timed_out else " --max-cost USD"
             yield f"go on with: stumble campaign {shlex.quote(name)}{more if now.capped else ''}"
         if any(row["silent_rate_reason"] == "few_traces" for row in self.recovery):
-            yield "fewer than 5 traces: rates without intervals; add traces rather than repetitions"
+            yield f"rates without intervals: {self._explain_few_traces()}"
         yield f"ask more: stumble sql \"select * from trajectories where campaign = '{name}'\""
+
+    def _explain_few_traces(self) -> str:
+        """Return why fewer than 5 traces count: there are no more, or their runs do not count."""
+        now, traces = self.standing, len(self.campaign.sources)
+        if traces < MIN_TRACES:
+            few = f"{traces} of the {MIN_TRACES} traces that they need"
+            return f"{few}; add traces rather than repetitions"
+        if now.diverged:
+            return f"{len(now.diverged)} of {now.before + now.done} runs left their recording"
+        left_out = sum(_read_outcome_count(row, "injections") for row in self.excluded)
+        return f"{left_out} faulted runs are in no rate, for the reasons above"
 
 
 def _list_first_lines(what: str, lines: Sequence[str]) -> Iterator[str]:

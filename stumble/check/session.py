@@ -221,18 +221,24 @@ class CheckSession:
                  if run.tape.ending]  # fmt: skip
         seconds = sum(clean) / len(clean)
         self.setup.say(self._describe_budget(seconds, len(tables)))
-        order, cells = list(tables), self._load_cells()
-        for repeats in REPEATS:
-            order = [each for each in order if not self._is_settled(cells.get(get_fault_key(each)))]
-            if self._left() <= 0 or self._stopped_by or not order:
-                return
+        pending = list(tables)
+        while pending and self._left() > 0 and not self._stopped_by:
             # Half of what is left is for the same faults again: one run shows, three decide.
-            runs = self._count_runs(seconds) // (2 if repeats != REPEATS[-1] else 1)
-            made = {key: len(cell.runs) for key, cell in cells.items()}
-            order = list(afford_faults(order, runs, made, repeats=repeats, controls=MIN_CLEAN_RUNS))
-            self._run_round(order, repeats, max(clean))
+            made = {key: len(cell.runs) for key, cell in self._load_cells().items()}
+            runs = self._count_runs(seconds) // 2
+            batch = afford_faults(pending, runs, made, repeats=REPEATS[0], controls=MIN_CLEAN_RUNS)
+            self._run_batch(list(batch), max(clean))
+            pending = [table for table in pending if table not in batch]
+
+    def _run_batch(self, batch: list[Mapping[str, object]], longest: float) -> None:
+        """Make the runs of these faults, in rounds, the undecided ones first."""
+        for repeats in REPEATS:
             cells = self._load_cells()
-            order.sort(key=lambda table: _rank_undecided(cells.get(get_fault_key(table))))
+            batch = [each for each in batch if not self._is_settled(cells.get(get_fault_key(each)))]
+            batch.sort(key=lambda table: _rank_undecided(cells.get(get_fault_key(table))))
+            if self._left() <= 0 or self._stopped_by or not batch:
+                return
+            self._run_round(batch, repeats, longest)
 
     def _load_cells(self) -> Mapping[tuple[str, str], FaultCell]:
         return {(cell.tool, cell.fault): cell for cell in build_cells(self._load_runs())}

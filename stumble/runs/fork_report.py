@@ -33,6 +33,7 @@ WORST_FIRST: tuple[OutcomeClass, ...] = (
 """Of several faults in one run: the class that tells what came of all of them."""
 
 
+CARRIED_OUT = "the call was carried out, and only its answer was lost; --ledger counts what it did"
 ANSWER_SOURCES = ("recorded", "live", "simulated", "fault", "refused")
 """Who answered a request."""
 
@@ -88,6 +89,8 @@ class JudgedForkRun(Struct, frozen=True, kw_only=True):
             yield "  in no rate of a single fault; see `stumble sql fault_sets`"
         yield from (f"  {line}" for line in self.verdict.evidence)
         yield f"  end state: {_format_tristate(self.verdict.passed, 'right', 'wrong')}"
+        if "lost_ack" in self.faults and self.verdict.double_action is None:
+            yield f"  {CARRIED_OUT}"
 
     def to_line(self) -> str:
         """Return one of several runs as a line of text."""
