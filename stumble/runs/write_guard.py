@@ -1,7 +1,7 @@
 """A guard of a recording: nothing outside of the run's copy is changed."""
 
 import asyncio
-from dataclasses import replace
+from copy import replace
 
 from faults.judging.sent_writes import is_outside_write, name_request
 from traces.conversation.tracker import ConversationTap

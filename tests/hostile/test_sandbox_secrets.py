@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from dataclasses import replace
+from copy import replace
 from pathlib import Path
 
 import pytest

@@ -15,7 +15,8 @@ import signal
 import struct
 import subprocess
 import sys
-from dataclasses import dataclass, replace
+from copy import replace
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Timer
 from typing import Literal

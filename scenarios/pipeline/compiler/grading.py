@@ -7,7 +7,7 @@ path that did not exist before. A failure of the grader is `infrastructure_error
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import replace
+from copy import replace
 from functools import partial
 from pathlib import Path
 

@@ -1,7 +1,7 @@
 """An end without a verifier: what runs left and sent, beside clean runs."""
 
 import json
-from dataclasses import replace
+from copy import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
