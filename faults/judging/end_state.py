@@ -48,8 +48,8 @@ def judge_by_answer(case: TwinComparison) -> EndStateVerdict:
     """
     values = compare_values(case.own, case.twins)
     if is_final_answer_wrong(case.taint) or values in ("other", "absent"):
-        problem = "tells another value" if values != "absent" else "tells none of the values"
-        return EndStateVerdict(passed=False, difference=f"the answer {problem} than clean twins do")
+        problem = "another value than" if values != "absent" else "none of the values of"
+        return EndStateVerdict(passed=False, difference=f"the answer tells {problem} clean twins")
     if values == "same" or has_same_words(case.own, case.twins):
         return EndStateVerdict(passed=True)
     return EndStateVerdict(passed=None, why="nothing was written, and the answers share no value")

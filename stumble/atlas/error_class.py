@@ -2,13 +2,23 @@
 
 Only the text of the result decides, so that the same rule holds for every source. The classes are
 those that a text can show; a wrong value that looks right cannot be seen in it. A text that fits no
-pattern is `tool_error`: the tool itself reported a failure.
+pattern is `tool_error`: the tool itself reported a failure. A command that ended by itself, with a
+status other than 0, is `command_failed`: its shell worked, and the command was the agent's own (a
+test that fails, a search that finds nothing, a script with a mistake). No fault makes that, and
+words of its output, such as the name of a plug-in, say nothing of the tool.
 """
 
 import re
 from collections.abc import Sequence
 
-ERROR_CLASSES = ("hang", "cut", "http_status", "auth", "protocol_error", "truncate", "tool_error")
+COMMAND_FAILED = "command_failed"
+ERROR_CLASSES = (
+    "hang", "cut", "http_status", "auth", "protocol_error", "truncate", "tool_error",
+    COMMAND_FAILED,
+)  # fmt: skip
+
+_ENDED = re.compile(r"\A\s*<returncode>\d+</returncode>|\A\{[^{]{0,200}\"returncode\": ?\d")
+"""How shells report the status of a command that ended; one that was killed has none."""
 
 _PATTERNS: Sequence[tuple[str, re.Pattern[str]]] = tuple(
     (name, re.compile(pattern, re.IGNORECASE))
@@ -34,5 +44,7 @@ _READ = 4000
 
 def classify_error(result: str) -> str:
     """Return the class of a failed call by the text of its result."""
+    if _ENDED.search(result):
+        return COMMAND_FAILED
     text = result if len(result) <= 2 * _READ else f"{result[:_READ]}\n{result[-_READ:]}"
     return next((name for name, pattern in _PATTERNS if pattern.search(text)), "tool_error")

@@ -64,10 +64,10 @@ def _describe_errors(row: Mapping[str, object], takes: Collection[str]) -> dict[
 
 
 def _count_errors(connection: "duckdb.DuckDBPyConnection", source: str) -> dict[str, int]:
-    """Return how many failed calls of each class a source has."""
+    """Return how many failed calls of each class a source has, without the agents' own commands."""
     counted = connection.execute(
         "SELECT error_class, count(*) FROM call JOIN run USING (run_id)"
-        " WHERE source = ? AND is_error AND error_class IS NOT NULL"
+        " WHERE source = ? AND is_error AND error_class <> 'command_failed'"
         " GROUP BY ALL ORDER BY 2 DESC, 1",
         [source],
     ).fetchall()

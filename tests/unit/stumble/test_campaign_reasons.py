@@ -11,9 +11,7 @@ from stumble.campaigns.spec import Campaign, TraceSource
 
 
 @given(st.integers(1, 8), st.integers(0, 3), st.integers(3, 9))
-def test_few_traces_are_named_only_if_there_are_few(
-    traces: int, diverged: int, runs: int
-) -> None:
+def test_few_traces_are_named_only_if_there_are_few(traces: int, diverged: int, runs: int) -> None:
     sources = tuple(TraceSource(name=f"t{n}", tape=Path("a.tape")) for n in range(traces))
     now = CampaignProgress(done=runs, diverged=["left"] * diverged, wanted=runs)
     result = CampaignResult(

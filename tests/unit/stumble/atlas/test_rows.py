@@ -5,7 +5,7 @@ from copy import replace
 import pyarrow as pa
 import pytest
 
-from stumble.atlas.error_class import ERROR_CLASSES, classify_error
+from stumble.atlas.error_class import COMMAND_FAILED, ERROR_CLASSES, classify_error
 from stumble.atlas.model_names import normalise_model_name
 from stumble.atlas.recipe import Recipe, RunTotal, RunTotals, find_differences
 from stumble.atlas.rows import PublishedCall, PublishedRun, sum_runs, to_tables
@@ -61,6 +61,21 @@ def test_a_repeat_has_the_same_tool_and_arguments_and_is_unknown_without_them() 
         call("b", None, error=False),
     )
     assert table["same_as_previous"].to_pylist() == [False, True, False, None]
+
+
+@pytest.mark.parametrize(
+    ("result", "expected"),
+    [
+        ("<returncode>1</returncode>\n<output>\nplugins: timeout-2.3.1\n1 failed", COMMAND_FAILED),
+        ('{"returncode": 2, "output": "503 Service Unavailable"}', COMMAND_FAILED),
+        ("The last command <command>pytest</command> timed out and has been killed", "hang"),
+        ("<exception>Command 'x' timed out after 30 seconds</exception>", "hang"),
+        ("<returncode>-9</returncode>\n<output>Killed: timed out</output>", "hang"),
+        ("Error: it printed <returncode>1</returncode>", "tool_error"),
+    ],
+)
+def test_a_command_that_ended_is_no_failure_of_its_shell(result: str, expected: str) -> None:
+    assert classify_error(result) == expected
 
 
 def test_a_trial_that_comes_twice_is_an_error_under_any_id() -> None:
