@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from faults.judging.judge import RunEvidence, to_run_evidence
 from recorder import event_loop
+from recorder.agent.agent_input import PipedInput
 from recorder.scratch_folder import make_scratch_folder
 from stumble.errors import UsageError
 from stumble.runs.environment.workspaces import RecordedWorkspace, snapshot_current_folder
@@ -50,8 +51,10 @@ class CleanRecorder(Struct, frozen=True, kw_only=True):
         number: int,
         budget: float,
         guard: WriteGuard | None,
+        given: PipedInput,
     ) -> RunResult:
-        """Record a task once; a run that a guard or a signal stopped leaves no tape.
+        """Record a task once, with this standard input; a run that a guard or a signal stopped
+        leaves no tape.
 
         Raises OSError if the command cannot be run, UsageError if the world cannot be reset.
         """
@@ -66,9 +69,14 @@ class CleanRecorder(Struct, frozen=True, kw_only=True):
             copies=self.workspace,
             guard=guard,
             observed=True,
+            input=given,
         )
         launch = ColdLauncher(
-            command=command, budget=budget, output=self.log, patience=AGENT_STOP_SECONDS
+            command=command,
+            budget=budget,
+            output=self.log,
+            patience=AGENT_STOP_SECONDS,
+            input=given,
         )
         with make_scratch_folder() as scratch:
             running = record_run(path, launch, plan, id=id, ca=self.ca, scratch=scratch)

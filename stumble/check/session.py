@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from faults.judging.judge import RunEvidence
+from recorder.agent.agent_input import PipedInput, open_piped_input
 from scenarios.toml_reader import ScenarioError
 from stumble.campaigns.completed_runs import find_completed_runs
 from stumble.campaigns.runner import CampaignDisplay, run_campaign_session
@@ -44,6 +45,8 @@ REPEATS = (1, 3)
 RECORDING_SHARE = 0.4
 """Most of the budget that recordings may take."""
 MAX_JOBS = 4
+MAX_NAMED = 4
+"""Most faults named in a line."""
 RUN_OVERHEAD = 2.0
 """Seconds that a run takes beside its agent, about."""
 
@@ -81,6 +84,8 @@ class CheckSession:
         self._touch = AgentTouch()
         self._yes = setup.yes or setup.live
         self._notes: list[str] = []
+        # Every run reads what was piped to this command; at a terminal there is nobody to answer.
+        self._given = open_piped_input() or PipedInput()
         self._left_out: tuple[str, ...] = ()
         self._chosen: Sequence[Mapping[str, object]] = ()
         self._interrupted = False
@@ -141,7 +146,9 @@ class CheckSession:
         setup = self.setup
         setup.say(f"recording {number + 1} of {task}: the agent runs for real, in a copy")
         guard = None if self._yes else WriteGuard()
-        result = recorder.record(task, command, number, max(1.0, self._left()), guard)
+        given = self._given
+        result = recorder.record(task, command, number, max(1.0, self._left()), guard, given)
+        self._given = PipedInput(data=given.to_agent_input().data)
         if result.exit.signal is not None:
             raise KeyboardInterrupt
         if guard is not None and guard.refused:
@@ -349,13 +356,16 @@ class CheckSession:
             ).fetchall()
         return [describe_run(load_judged_injection(store, *row)) for row in rows]
 
-    def _list_unreached(self, cells: Sequence[FaultCell]) -> "Iterator[str]":
-        """Yield the chosen faults without a run."""
+    def _describe_unreached(self, cells: Sequence[FaultCell]) -> tuple[str, ...]:
+        """Return a line about the chosen faults without a run, if there are any."""
         reached = {(cell.tool, cell.fault) for cell in cells}
-        for tool, fault in map(get_fault_key, self._chosen):
-            if (tool, fault) not in reached:
-                self._stopped_by = self._stopped_by or "budget"
-                yield f"{fault} at {tool}: no run of it, as the budget was used up, or Ctrl-C came"
+        keys = [key for key in map(get_fault_key, self._chosen) if key not in reached]
+        if not keys:
+            return ()
+        self._stopped_by = self._stopped_by or "budget"
+        named = ", ".join(f"{fault} at {tool}" for tool, fault in keys[:MAX_NAMED])
+        more = f" and {len(keys) - MAX_NAMED} more" if len(keys) > MAX_NAMED else ""
+        return (f"before the end came: {named}{more}; the same command goes on with them",)
 
     def _count_clean(self) -> tuple[int, int]:
         """Return how many runs without a fault failed, and how many there are."""
@@ -374,7 +384,7 @@ class CheckSession:
         done = find_completed_runs(self.setup.store, self.setup.name)
         failed, clean = self._count_clean()
         cells = build_cells(self._load_runs())
-        unreached = tuple(self._list_unreached(cells))
+        unreached = self._describe_unreached(cells)
         return CheckResult(
             name=self.setup.name,
             touch=self._touch,

@@ -3,8 +3,10 @@
 import hashlib
 import json
 import re
+import shlex
 import sys
 from collections.abc import Mapping
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,6 +75,18 @@ class Duration(click.ParamType[float]):
     "answered from that.",
 )
 @click.option("--live", is_flag=True, help="Let the agent write outside of its copy in every run.")
+@click.option(
+    "--command",
+    "saved_command",
+    metavar="COMMAND",
+    help="Command of the agent, if none is given after --; for stumble.toml.",
+)
+@click.option(
+    "--save",
+    is_flag=True,
+    help="Write stumble.toml, a pack of the recording and a GitHub workflow, so that `stumble "
+    "check` alone goes on; files that exist are left.",
+)
 @click.option("--name", help="Name of the campaign with the runs; default: one for this command.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--html", type=OUTPUT_FILE, metavar="FILE", help="Also write a report page.")
@@ -86,6 +100,8 @@ def check(
     world_commands: "WorldCommands",
     yes: bool,
     live: bool,
+    saved_command: str | None,
+    save: bool,
     name: str | None,
     as_json: bool,
     html: Path | None,
@@ -108,7 +124,7 @@ def check(
     stumble check --live --reset ./reset.sh --verify ./verify.sh -- python my_agent.py
     stumble check --each tasks.txt -- python my_agent.py {task}
     """
-    command = options.check_agent_command(command)
+    command = options.check_agent_command(command or tuple(shlex.split(saved_command or "")))
     from stumble.check.session import CheckSession, CheckSetup
     from stumble.cli.inject_judge.campaign import show_campaign_progress
     from stumble.notices import print_notice
@@ -135,6 +151,9 @@ def check(
         result = CheckSession(setup).run()
     _write_files(result, html, junit, sarif)
     _print_result(result, as_json)
+    if save:
+        flags = [name for name, is_given in (("yes", yes), ("live", live)) if is_given]
+        _save(result, command, budget, flags, world_commands)
     interrupted = result.stopped_by == "Ctrl-C"
     raise SystemExit(signal_to_exit_code(2) if interrupted else result.code)
 
@@ -174,6 +193,34 @@ def _write_files(
     files.write(list_check_cases(result), nothing, "")
     if html is not None:
         _write_report(result, html)
+
+
+def _save(
+    result: "CheckResult",
+    command: tuple[str, ...],
+    budget: float,
+    flags: list[str],
+    world: "WorldCommands",
+) -> None:
+    """Write the files of the project, and a pack of the first recording."""
+    from stumble.check.saved_files import render_saved_files
+    from stumble.cli.record_replay.pack import pack
+    from stumble.notices import print_notice
+    from stumble.project_setup.project_files import write_new_files
+
+    commands = {"reset": world.reset, "verify": world.verify, "state": world.state}
+    texts = render_saved_files(command, budget, flags, commands)
+    for name in texts:
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+    written, kept = write_new_files(Path.cwd(), texts)
+    for path in written:
+        print_notice(f"written: {path.relative_to(Path.cwd())}")
+    for path in kept:
+        print_notice(f"left as it is: {path.relative_to(Path.cwd())}")
+    packed = Path(f"{result.name}.stumble")
+    if result.tape is not None and not packed.exists():
+        with click.Context(pack) as context, redirect_stdout(sys.stderr):
+            context.invoke(pack, what=result.tape, output=packed)
 
 
 def _write_report(result: "CheckResult", html: Path) -> None:
