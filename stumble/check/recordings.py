@@ -1,6 +1,8 @@
 """The clean runs of a check: each task is recorded in a fresh copy of the folder."""
 
+import json
 from collections.abc import Mapping
+from hashlib import blake2b
 from pathlib import Path
 
 from msgspec import Struct
@@ -9,7 +11,9 @@ from faults.judging.judge import RunEvidence, to_run_evidence
 from recorder import event_loop
 from recorder.agent.agent_input import PipedInput
 from recorder.scratch_folder import make_scratch_folder
+from stumble.check.saved_files import PROJECT_FILE, WORKFLOW
 from stumble.errors import UsageError
+from stumble.packs.pack_manifest import PACK_SUFFIX
 from stumble.runs.environment.workspaces import RecordedWorkspace, snapshot_current_folder
 from stumble.runs.environment.worlds import WorldCommands
 from stumble.runs.isolation import WorkspaceChoice, plan_isolation
@@ -103,6 +107,20 @@ def take_workspace(store: TraceStore) -> RecordedWorkspace:
     if plan.workspace is None:
         raise UsageError("check works in copies of this folder, and none can be made")
     return plan.workspace
+
+
+def digest_workspace(workspace: RecordedWorkspace) -> str:
+    """Digest the contents of a folder, without the files that `check --save` writes."""
+    contents = [
+        (entry.path, entry.target)
+        for entry in workspace.manifest.entries
+        if entry.kind in ("file", "link") and not _is_saved_by_check(entry.path)
+    ]
+    return blake2b(json.dumps(sorted(contents)).encode(), digest_size=8).hexdigest()
+
+
+def _is_saved_by_check(path: str) -> bool:
+    return path in (PROJECT_FILE, WORKFLOW) or path.endswith(PACK_SUFFIX)
 
 
 def find_clean_runs(store: TraceStore, name: str) -> Mapping[str, tuple[RunEvidence, ...]]:

@@ -4,6 +4,7 @@ import json
 import shlex
 from collections.abc import Mapping, Sequence
 
+PROJECT_FILE = "stumble.toml"
 WORKFLOW = ".github/workflows/stumble-check.yml"
 _WORKFLOW_TEXT = """\
 # Fails a pull request if `stumble check` finds a weakness (1) or has not enough evidence (5).
@@ -36,4 +37,4 @@ def render_saved_files(
     if given:
         lines += ["", "[world]"]
         lines += [f"{name} = {json.dumps(text)}" for name, text in given.items()]
-    return {"stumble.toml": "\n".join(lines) + "\n", WORKFLOW: _WORKFLOW_TEXT}
+    return {PROJECT_FILE: "\n".join(lines) + "\n", WORKFLOW: _WORKFLOW_TEXT}

@@ -22,12 +22,13 @@ from stumble.campaigns.worker_plan import WorkerPlan
 from stumble.check.behaviour import LEFT_RECORDING, MIN_CLEAN_RUNS, FaultedRun, describe_run
 from stumble.check.fault_choice import afford_faults, choose_faults, get_fault_key
 from stumble.check.findings import FaultCell, build_cells
-from stumble.check.recordings import CleanRecorder, find_clean_runs, take_workspace
+from stumble.check.recordings import CleanRecorder, find_clean_runs
 from stumble.check.result import CheckResult
 from stumble.check.touch import AgentTouch, find_touch
 from stumble.drift.control_replays import run_control_replays
 from stumble.errors import UsageError
 from stumble.processors import count_usable_processors
+from stumble.runs.environment.workspaces import RecordedWorkspace
 from stumble.runs.environment.worlds import FRESH_COPY_RESET, WorldCommands
 from stumble.runs.write_guard import WriteGuard
 from stumble.store import index
@@ -59,6 +60,8 @@ class CheckSetup(Struct, frozen=True, kw_only=True):
     """Commands of the agent by task."""
     store: TraceStore
     ca: Path
+    workspace: RecordedWorkspace
+    """The folder of the agent, of which each run gets a copy."""
     budget: float
     """Seconds for all."""
     dollars: float | None = None
@@ -118,7 +121,7 @@ class CheckSession:
             name=setup.name,
             store=setup.store,
             ca=setup.ca,
-            workspace=take_workspace(setup.store),
+            workspace=setup.workspace,
             world=setup.world,
         )
         for number in range(RECORDINGS):

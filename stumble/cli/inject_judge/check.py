@@ -125,6 +125,7 @@ def check(
     stumble check --each tasks.txt -- python my_agent.py {task}
     """
     command = options.check_agent_command(command or tuple(shlex.split(saved_command or "")))
+    from stumble.check.recordings import digest_workspace, take_workspace
     from stumble.check.session import CheckSession, CheckSetup
     from stumble.cli.inject_judge.campaign import show_campaign_progress
     from stumble.notices import print_notice
@@ -133,8 +134,11 @@ def check(
 
     tasks = _list_tasks(each, command)
     store = TraceStore(store_root())
+    workspace = take_workspace(store)
+    given = [list(tasks.values()), list(world_commands), yes, live, digest_workspace(workspace)]
     setup = CheckSetup(
-        name=name or _name_check(tasks, world_commands, yes, live),
+        name=name or _name_check(given),
+        workspace=workspace,
         tasks=tasks,
         store=store,
         ca=prepare_ca_folder(),
@@ -174,12 +178,13 @@ def _list_tasks(each: Path | None, command: tuple[str, ...]) -> Mapping[str, tup
     return {task: tuple(word.replace(TASK_SLOT, task) for word in command) for task in tasks}
 
 
-def _name_check(
-    tasks: Mapping[str, tuple[str, ...]], world: "WorldCommands", yes: bool, live: bool
-) -> str:
-    """Return the name of the campaign that the same command in this folder goes on with."""
-    parts = [str(Path.cwd()), [list(words) for words in tasks.values()], list(world), yes, live]
-    return f"check-{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:8]}"
+def _name_check(given: list[object]) -> str:
+    """Return the name of the campaign that the same command goes on with in the same folder.
+
+    An edited agent is another one.
+    """
+    text = json.dumps([str(Path.cwd()), *given])
+    return f"check-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 def _write_files(
