@@ -13,7 +13,7 @@ from stumble.check.findings import (
 from stumble.check.result import CheckResult
 from stumble.gate.check_case import CheckCase
 
-MAX_WORST, MAX_LEFT_OUT = 3, 6
+MAX_WORST, MAX_LEFT_OUT = 3, 2
 NOTHING_FOUND = "nothing found"
 
 

@@ -217,7 +217,7 @@ class CheckSession:
             return "runs go on in copies of the folder; nothing outside of them is written"
         if self._tools_live:
             how = "reset before each run" if self.setup.world.reset else "not reset between runs"
-            return f"runs go on for real: {', '.join(self._touch.written)} ({how})"
+            return f"runs go on for real: {self._touch.written_first} ({how})"
         return (
             "after a fault the model goes on for real, and tools are answered from the recording: "
             "a run that asks for anything else is unknown"

@@ -25,6 +25,11 @@ class AgentTouch(Struct, frozen=True, kw_only=True):
     local: tuple[str, ...] = ()
     """Tools without a request of their own: they run in the copy."""
 
+    @property
+    def written_first(self) -> str:
+        """The first of the requests that may write, and how many more there are."""
+        return _join_first(self.written)
+
     def describe(self) -> str:
         """Format as one line."""
         parts = (

@@ -7,16 +7,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 RUN_ID = re.compile(r"\d{8}T\d{6}-[0-9a-f]{8}")
 
 
-def session() -> list[tuple[str, list[str]]]:
-    """The commands of the first console block, each with the lines that it printed."""
-    block = re.search(r"```console\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert block is not None
+def session(number: int = 1) -> list[tuple[str, list[str]]]:
+    """The commands of a console block, each with the lines that it printed."""
+    blocks = re.findall(r"```console\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     commands: list[tuple[str, list[str]]] = []
-    for line in block[1].replace("\\\n", "").splitlines():
+    for line in blocks[number].replace("\\\n", "").splitlines():
         if line.startswith("$ "):
             commands.append((line[2:], []))
         else:
@@ -63,6 +64,28 @@ def test_the_first_screen_of_the_readme_is_true(tmp_path: Path) -> None:
         for serving in served:
             serving.kill()
             serving.communicate(timeout=10)
+
+
+@pytest.mark.gate
+@pytest.mark.timeout(500)
+def test_the_check_of_the_readme_finds_what_it_shows(tmp_path: Path) -> None:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("OPENAI", "TOOLS", "STUMBLE"))}
+    env |= {"PATH": path, "HOME": str(tmp_path), "STUMBLE_STORE": str(tmp_path / ".stumble")}
+    (serve, _), (check, shown) = session(0)
+    where: dict[str, Any] = {"cwd": tmp_path, "env": env, "text": True, "stdout": subprocess.PIPE}
+    serving = subprocess.Popen(serve.removesuffix(" &").split(), **where)
+    try:
+        assert serving.stdout is not None
+        serving.stdout.readline()
+        done = subprocess.run(check, shell=True, timeout=400, check=False, **where)
+    finally:
+        serving.kill()
+        serving.communicate(timeout=10)
+    sentences = [line for line in shown if line.startswith("  when ")]
+    assert sentences
+    assert set(sentences) <= set(done.stdout.splitlines()), done.stdout
+    assert done.returncode == 1
 
 
 def test_the_session_shows_the_main_job() -> None:
