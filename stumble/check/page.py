@@ -20,7 +20,7 @@ NOTHING_FOUND = "nothing found"
 def format_check_lines(result: CheckResult) -> Iterator[str]:
     """Yield the page of the terminal."""
     yield f"check {result.name}: {_describe_headline(result)}"
-    yield from (f"  {note}" for note in result.notes)
+    yield from (f"  {note}" for note in (*result.notes, *result.warnings))
     if result.has_unsteady_runs:
         yield f"  without any fault, {result.clean_failed} of {result.clean} runs do not end right"
     for finding in result.findings:
@@ -144,6 +144,7 @@ def check_to_dict(result: CheckResult) -> dict[str, object]:
         },
         "not_tried": list(result.left_out),
         "notes": list(result.notes),
+        "warnings": list(result.warnings),
         "stopped_by": result.stopped_by or None,
         "seconds": round(result.seconds, 1),
         "runs": result.runs,

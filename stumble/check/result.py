@@ -25,6 +25,8 @@ class CheckResult(Struct, frozen=True, kw_only=True):
     runs: int
     cost: float
     """Known cost of all runs in US dollars."""
+    warnings: tuple[str, ...] = ()
+    """Traffic of the agent that no recording has."""
     stopped_by: str = ""
     """`budget`, `money` or `Ctrl-C`; empty if all was done."""
     tape: str | None = None

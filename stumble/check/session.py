@@ -30,6 +30,7 @@ from stumble.errors import UsageError
 from stumble.processors import count_usable_processors
 from stumble.runs.environment.workspaces import RecordedWorkspace
 from stumble.runs.environment.worlds import FRESH_COPY_RESET, WorldCommands
+from stumble.runs.unseen_traffic import describe_connections
 from stumble.runs.write_guard import WriteGuard
 from stumble.store import index
 from stumble.store.judged_rows import load_judged_injection
@@ -44,7 +45,7 @@ RECORDINGS = 3
 REPEATS = (1, 3)
 """Faulted runs of each fault after the first and the second round."""
 RECORDING_SHARE = 0.4
-"""Most of the budget that recordings may take."""
+"""Most of the time, and of the dollars, that recordings may take."""
 MAX_JOBS = 4
 MAX_NAMED = 4
 """Most faults named in a line."""
@@ -87,6 +88,7 @@ class CheckSession:
         self._touch = AgentTouch()
         self._yes = setup.yes or setup.live
         self._notes: list[str] = []
+        self._warnings: dict[str, None] = {}
         # Every run reads what was piped to this command; at a terminal there is nobody to answer.
         self._given = open_piped_input() or PipedInput()
         self._left_out: tuple[str, ...] = ()
@@ -140,8 +142,13 @@ class CheckSession:
         """Return whether there is time, and whether it writes nothing that nobody resets."""
         if number == 0:
             return True
-        used = time.monotonic() - self._began
-        return self._tools_live and used < RECORDING_SHARE * self.setup.budget
+        setup, used = self.setup, time.monotonic() - self._began
+        if setup.dollars is not None:
+            index.refresh_index(setup.store)
+            spent = find_completed_runs(setup.store, setup.name).cost
+            if spent > RECORDING_SHARE * setup.dollars:
+                return False
+        return self._tools_live and used < RECORDING_SHARE * setup.budget
 
     def _record(
         self, recorder: CleanRecorder, task: str, command: tuple[str, ...], number: int
@@ -157,6 +164,10 @@ class CheckSession:
         if guard is not None and guard.refused:
             self._ask(guard.refused)
             return self._record(recorder, task, command, number)
+        unseen = describe_connections(result.attempts)
+        self._warnings |= dict.fromkeys(
+            f"not seen, and real in every run: {each}" for each in unseen
+        )
         runs = find_clean_runs(setup.store, setup.name)
         self._recordings |= runs
         self._touch = find_touch(each for some in runs.values() for each in some)
@@ -396,6 +407,7 @@ class CheckSession:
             clean_failed=failed,
             left_out=(*unreached, *self._left_out),
             notes=tuple(self._notes),
+            warnings=tuple(self._warnings),
             seconds=time.monotonic() - self._began,
             runs=len(done.runs) + sum(map(len, self._recordings.values())),
             cost=done.cost,

@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections.abc import Mapping
 from contextlib import redirect_stdout
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -147,7 +148,9 @@ def check(
         world=world_commands,
         live=live,
         yes=yes,
-        confirm=click.confirm if sys.stdin.isatty() and sys.stderr.isatty() else None,
+        confirm=partial(click.confirm, err=True)
+        if sys.stdin.isatty() and sys.stderr.isatty()
+        else None,
         say=print_notice,
         show=show_campaign_progress,
     )
