@@ -32,7 +32,7 @@ from replay.matching.typed_values import list_days_on_earth
 from replay.value_renaming import ValueRenaming, is_id_name, replace_body
 from traces.bodies.content_encoding import decode_content_or_raw
 from traces.model import Exchange, Response
-from traces.redaction.redactor import PLACEHOLDER
+from traces.redaction.placeholder import PLACEHOLDER
 
 MIN_RENAMED_LENGTH = 6
 """Characters of an unused value that is renamed in later requests nevertheless."""

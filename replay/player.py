@@ -48,7 +48,7 @@ from traces.model import (
     apply_edits_to_chunks,
     find_header,
 )
-from traces.redaction.redactor import RedactionRecord
+from traces.redaction.fingerprints import RedactionRecord
 from traces.tape.random_access import LazyExchanges
 from traces.tape.reader import Tape
 from traces.tape.table_of_contents import is_complete_exchange

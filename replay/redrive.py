@@ -14,7 +14,7 @@ import httpx
 from msgspec import Struct
 
 from traces.model import Chunk, Exchange, Headers, Request, Response, find_header
-from traces.redaction.redactor import PLACEHOLDER
+from traces.redaction.placeholder import PLACEHOLDER
 
 CONNECTION_HEADERS = frozenset(
     ("host", "content-length", "transfer-encoding", "connection", "keep-alive", "upgrade",

@@ -21,7 +21,7 @@ from traces.bodies.canonical_json import parse_exact_json
 from traces.bodies.content_encoding import decode_content_or_raw
 from traces.dialects import mcp
 from traces.model import Chunk, Exchange, Response
-from traces.redaction.redactor import PLACEHOLDER
+from traces.redaction.placeholder import PLACEHOLDER
 
 type ChangeKind = Literal["clock", "id", "number", "other"]
 """A time, a name, a number; or anything else, which no rule of this module lets differ."""

@@ -27,8 +27,8 @@ from traces.conversation.volatile_fields import (
 from traces.dialects import find_dialect
 from traces.dialects.types import DialectLens
 from traces.model import Request
-from traces.redaction.fingerprints import find_replaceable_tags
-from traces.redaction.redactor import PLACEHOLDER, RedactionRecord
+from traces.redaction.fingerprints import RedactionRecord, find_replaceable_tags
+from traces.redaction.placeholder import PLACEHOLDER
 from traces.tape.table_of_contents import hash_request_parts
 
 type PlaceholderNormalizer = Callable[[bytes], bytes]

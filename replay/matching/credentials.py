@@ -20,8 +20,8 @@ from urllib.parse import urlsplit
 
 from traces.model import Headers, Request
 from traces.redaction.detection.credential_names import ONE_TIME_SCHEME, is_auth_header
-from traces.redaction.fingerprints import can_compare_marks
-from traces.redaction.redactor import PLACEHOLDER, RedactionRecord
+from traces.redaction.fingerprints import RedactionRecord, can_compare_marks
+from traces.redaction.placeholder import PLACEHOLDER
 
 _LOGIN_FIELD = re.compile(
     r"(?:proxy-)?authorization\Z|authentication\Z"

@@ -17,7 +17,7 @@ from traces.bodies.canonical_json import parse_exact_json
 from traces.bodies.content_encoding import decode_content_or_raw
 from traces.dialects import find_dialect
 from traces.model import Exchange, Headers, Request, Response
-from traces.redaction.redactor import PLACEHOLDER
+from traces.redaction.placeholder import PLACEHOLDER
 from traces.tape.table_of_contents import is_complete_exchange
 
 _INDEX = re.compile(r"\[\d+\]")

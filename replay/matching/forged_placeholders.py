@@ -10,7 +10,8 @@ from functools import cached_property
 
 from traces.bodies.content_encoding import decode_content_or_raw
 from traces.model import Exchange, Request
-from traces.redaction.redactor import PLACEHOLDER, RedactionRecord
+from traces.redaction.fingerprints import RedactionRecord
+from traces.redaction.placeholder import PLACEHOLDER
 from traces.redaction.unescape import EscapeDecoder
 
 _EVENT_READER = EscapeDecoder()

@@ -47,7 +47,7 @@ from traces.conversation.derived_steps import find_answer_end
 from traces.conversation.volatile_fields import VolatileValue
 from traces.dialects import find_dialect, mcp
 from traces.model import Exchange, Request
-from traces.redaction.redactor import RedactionRecord
+from traces.redaction.fingerprints import RedactionRecord
 from traces.tape.random_access import LazyExchanges
 from traces.tape.table_of_contents import hash_request_parts
 

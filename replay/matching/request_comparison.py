@@ -17,7 +17,7 @@ from traces.bodies.generated_values import are_of_one_kind, is_call_id_name
 from traces.conversation.classify import classify_request
 from traces.conversation.volatile_fields import VolatileValue
 from traces.model import Exchange, Headers, Request, find_header
-from traces.redaction.redactor import RedactionRecord
+from traces.redaction.fingerprints import RedactionRecord
 
 type HeaderPolicy = Literal["all", "new calls", "shared", "none"]
 """Which header fields are compared: all; all except call ids, which a live model generates again;

@@ -26,7 +26,7 @@ from traces.bodies.content_encoding import decode_content_or_raw
 from traces.conversation.volatile_fields import VOLATILE_TEXT
 from traces.dialects import find_dialect
 from traces.model import Exchange, Request
-from traces.redaction.redactor import PLACEHOLDER
+from traces.redaction.placeholder import PLACEHOLDER
 
 DEFAULT_RULES = MatchRules()
 CONTEXT_CHARS = 24

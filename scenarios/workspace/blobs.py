@@ -20,7 +20,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, astuple
 
 from scenarios.workspace.manifest import SnapshotManifest, hash_snapshot_data
-from traces.redaction.redactor import RedactionRecord
+from traces.redaction.fingerprints import RedactionRecord
 from traces.tape.field_types import parse_struct
 
 ZSTD_LEVEL = 1

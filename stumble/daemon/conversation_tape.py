@@ -22,7 +22,7 @@ from stumble.user_data.paths import new_trajectory_id
 from traces.conversation.volatile_fields import VOLATILE_VERSION
 from traces.errors import TapeWriteError
 from traces.model import Chunk, Exchange, Response, RunEnding, Trajectory
-from traces.redaction.redactor import KnownSecrets
+from traces.redaction.fingerprints import KnownSecrets
 from traces.tape.writer import TapeWriter
 
 INCOMING = "incoming"

@@ -37,7 +37,7 @@ from traces.conversation.classify import classify_request
 from traces.conversation.tracker import is_failed_attempt
 from traces.errors import TapeWriteError
 from traces.model import Chunk, Exchange, find_header
-from traces.redaction.redactor import KnownSecrets
+from traces.redaction.fingerprints import KnownSecrets
 from traces.tape.writer import TapeWriter
 
 STRANGER_SECONDS = 60.0

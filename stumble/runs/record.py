@@ -51,7 +51,7 @@ from traces.bodies.websocket import WebSocketDeclineTap
 from traces.conversation.tracker import ConversationTap
 from traces.conversation.volatile_fields import VOLATILE_VERSION
 from traces.model import Trajectory
-from traces.redaction.redactor import RedactionRecord
+from traces.redaction.fingerprints import RedactionRecord
 from traces.store.store_dir import StoreDirectory
 from traces.tape.writer import TapeWriter
 

@@ -16,9 +16,9 @@ from traces.model import Exchange, Headers
 from traces.redaction.redactor import Redactor
 from traces.redaction.secret_scan import SecretFileScanner, SecretFinding
 from traces.tape import frames
+from traces.tape.frame_kinds import CHUNK, DONE, HEAD, REQUEST
 from traces.tape.payload import unpack
 from traces.tape.reader import read_tape
-from traces.tape.writer import CHUNK, DONE, HEAD, REQUEST
 
 MAX_UNPACKED_BYTES = 1 << 28
 """Most unpacked bytes of a file to scan."""

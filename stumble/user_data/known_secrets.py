@@ -8,7 +8,7 @@ from pathlib import Path
 from stumble.user_data.paths import data_folder
 from traces.redaction.detection import credential_files
 from traces.redaction.detection.credential_names import map_secrets_to_names
-from traces.redaction.redactor import KnownSecrets
+from traces.redaction.fingerprints import KnownSecrets
 
 _KEY_BYTES = 32
 

@@ -12,7 +12,8 @@ from scenarios.workspace.restore import restore_snapshot
 from scenarios.workspace.snapshot import FolderSnapshot, take_snapshot
 from tests.support.leak_search import copies
 from tests.support.secret_shapes import TOKENS, key, password
-from traces.redaction.redactor import KnownSecrets, Redactor
+from traces.redaction.fingerprints import KnownSecrets
+from traces.redaction.redactor import Redactor
 from traces.redaction.secret_scan import SecretFileScanner
 
 CHANCE = Random(2)

@@ -8,7 +8,8 @@ from replay.matching.rules import MatchRules
 from replay.player import find_tape_redactions
 from traces.conversation.volatile_fields import VOLATILE_VERSION
 from traces.model import Chunk, Exchange, Headers, Request, Response, Trajectory
-from traces.redaction.redactor import KnownSecrets, Redactor
+from traces.redaction.fingerprints import KnownSecrets
+from traces.redaction.redactor import Redactor
 from traces.tape.reader import Tape, read_tape
 from traces.tape.writer import TapeWriter
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from traces.model import Exchange
-from traces.redaction.redactor import KnownSecrets
+from traces.redaction.fingerprints import KnownSecrets
 from traces.tape.origin_mark import is_origin_mark
 from traces.tape.reader import Tape, read_tape
 from traces.tape.seal import seal_tape

@@ -6,7 +6,8 @@ from pathlib import PurePath
 
 from msgspec import Struct
 
-from traces.redaction.redactor import KnownSecrets, RedactionRecord, Redactor
+from traces.redaction.fingerprints import KnownSecrets, RedactionRecord
+from traces.redaction.redactor import Redactor
 
 MAX_SCANNED_BYTES = 1 << 24
 """Maximum bytes of a file that are scanned."""

@@ -17,12 +17,12 @@ import zstandard
 
 from traces.bodies.chained_body import measure_body, read_body
 from traces.tape import frames
+from traces.tape.frame_kinds import CHUNK, REQUEST, TRAJECTORY
 from traces.tape.frames import BLOCK, TapeFrame
 from traces.tape.inflation import RATIO, InflationBudget
 from traces.tape.payload import pack, unpack
 from traces.tape.random_access import SealedTape
 from traces.tape.table_of_contents import CONTENTS, TableOfContentsBuilder
-from traces.tape.writer import CHUNK, REQUEST, TRAJECTORY
 
 REPLAY_LEVEL, LEVEL, THOROUGH_LEVEL = 3, 9, 19
 """Levels of zstd for what a replay or fork wrote, for imported or large tapes, and for a recording,

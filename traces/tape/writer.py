@@ -25,25 +25,30 @@ from traces.model import (
     RunEvent,
     Trajectory,
 )
-from traces.redaction.redactor import (
-    KnownSecrets,
-    RedactionRecord,
-    RedactionStream,
-    Redactor,
-    set_content_length,
-)
+from traces.redaction.fingerprints import KnownSecrets, RedactionRecord
+from traces.redaction.redactor import RedactionStream, Redactor, set_content_length
 from traces.tape import frames
 from traces.tape.append_file import AppendOnlyFile
 from traces.tape.decoder import decode_trajectory
 from traces.tape.field_types import is_parsable_url, to_json_data, to_parsable_url
+from traces.tape.frame_kinds import (
+    CHUNK,
+    DONE,
+    ENDING,
+    HEAD,
+    INJECTION,
+    INPUT,
+    MARK,
+    REDACTIONS,
+    REQUEST,
+    TRAJECTORY,
+)
 from traces.tape.frames import encode_frame
 from traces.tape.origin_mark import make_origin_mark
 from traces.tape.payload import LARGE, UNCOPIED, PayloadPacker, encode_edit, to_sparse_dict
 
 STATE_KEPT = 8192
 """Characters of an end state that are written."""
-TRAJECTORY, REQUEST, HEAD, CHUNK, DONE, INJECTION, ENDING = range(1, 8)
-MARK, REDACTIONS, INPUT = 9, 10, 12
 _NO_FRAMES: tuple[bytes, ...] = ()
 
 

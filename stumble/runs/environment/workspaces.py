@@ -44,7 +44,7 @@ from stumble.terminal_progress import show_terminal_progress
 from stumble.user_data.paths import prepare_ca_folder
 from traces.model import Trajectory
 from traces.reachable_paths import is_reachable_folder
-from traces.redaction.redactor import PLACEHOLDER
+from traces.redaction.placeholder import PLACEHOLDER
 from traces.redaction.secret_scan import MAX_SCANNED_BYTES, is_source_file
 from traces.store.store_dir import StoreDirectory
 

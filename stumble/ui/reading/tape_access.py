@@ -15,12 +15,12 @@ from typing import NamedTuple
 from traces.model import Exchange, Trajectory
 from traces.tape import frames
 from traces.tape.decoder import TapeBody, TapeDecoder
+from traces.tape.frame_kinds import CHUNK, DONE, HEAD, REQUEST
 from traces.tape.frames import BLOCK, TapeFrame
 from traces.tape.inflation import InflationBudget, inflate
 from traces.tape.payload import unpack
 from traces.tape.random_access import SealedTape, read_chained_body
 from traces.tape.table_of_contents import CONTENTS, DECODE_ERRORS
-from traces.tape.writer import CHUNK, DONE, HEAD, REQUEST
 
 RELEASE_BYTES = 1 << 24
 """Bytes of the file after which its pages are given back while it is listed."""

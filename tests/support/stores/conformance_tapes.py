@@ -26,10 +26,11 @@ from traces.model import (
     Trajectory,
 )
 from traces.tape import frames
+from traces.tape.frame_kinds import CHUNK, REQUEST
 from traces.tape.payload import PACKED, encode_edit, pack, to_sparse_dict, unpack
 from traces.tape.reader import Tape, read_tape
 from traces.tape.seal import seal_tape
-from traces.tape.writer import CHUNK, REQUEST, TapeWriter
+from traces.tape.writer import TapeWriter
 
 TAPES = Path(__file__).parents[2] / "data" / "tapes"
 RUN = Trajectory(

@@ -28,7 +28,8 @@ from tests.support.secret_spellings import SPELLINGS
 from tests.support.tiers import examples
 from traces.bodies.content_encoding import decode_content
 from traces.model import Chunk, Exchange, Headers, Request, Response, Trajectory, find_header
-from traces.redaction.redactor import PLACEHOLDER, Redactor
+from traces.redaction.placeholder import PLACEHOLDER
+from traces.redaction.redactor import Redactor
 from traces.store import rows as store_rows
 from traces.store.schema import make_relation_table
 from traces.store.trace_store import TraceStore

@@ -16,12 +16,8 @@ from tests.support.leak_search import copies
 from tests.support.secret_spellings import SPELLINGS
 from traces.bodies.content_encoding import decode_content
 from traces.model import BodyEdit, Chunk, Exchange, Request, Response, find_header
-from traces.redaction.redactor import (
-    PLACEHOLDER,
-    Redactor,
-    find_environment_secrets,
-    make_placeholder,
-)
+from traces.redaction.placeholder import PLACEHOLDER
+from traces.redaction.redactor import Redactor, find_environment_secrets, make_placeholder
 
 KEY = "sk-live-0123456789abcdef"
 ODD = 'p/ä"ss w+rd\\7?>~'

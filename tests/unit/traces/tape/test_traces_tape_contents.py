@@ -16,12 +16,13 @@ from tests.support.stores.conformance_tapes import TAPES
 from tests.unit.traces.tape.test_traces_tape import RUN, exchange, exchanges, written
 from traces.model import Exchange, Injection, RunEnding
 from traces.tape import frames
+from traces.tape.frame_kinds import REQUEST, TRAJECTORY
 from traces.tape.payload import pack, unpack
 from traces.tape.random_access import LazyExchanges
 from traces.tape.reader import Tape, read_tape, read_tape_lazily
 from traces.tape.seal import seal_tape
 from traces.tape.table_of_contents import CONTENTS
-from traces.tape.writer import REQUEST, TRAJECTORY, TapeWriter
+from traces.tape.writer import TapeWriter
 
 FEW = [HealthCheck.function_scoped_fixture]
 
