@@ -22,7 +22,7 @@ except SystemExit:
 print(*sys.modules)
 """
 HEAVY = {"mitmproxy", "duckdb", "litellm", "pyarrow", "traces.tape", "traces.redaction.redactor"}
-DRAWING = {"altair", "jinja2", "vl_convert"}
+DRAWING = {"jinja2", "vl_convert"}
 
 
 def test_help_imports_nothing_heavy() -> None:
