@@ -10,8 +10,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
 
-import anyio
 import altair
+import anyio
 import pytest
 from click.testing import CliRunner
 
