@@ -32,7 +32,6 @@ Everything that no rule names must be equal.
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cached_property
 from typing import Literal, get_args
 from urllib.parse import parse_qsl, unquote, unquote_plus, urlsplit
@@ -171,6 +170,8 @@ def parse_match_rule(text: str) -> MatchRule:
         raise ValueError(f"{text!r}: no field of a header can be called {path!r}")
     if place not in RULE_PLACES or not dot:
         first = re.split(r"[.\[]", rest, maxsplit=1)[0]
+        from difflib import get_close_matches
+
         close = get_close_matches(first, RULE_PLACES, n=1, cutoff=0.6)
         if close and rest not in ("path", "query", "header"):
             raise ValueError(

@@ -5,11 +5,12 @@ those of the folder's `.stumbleignore`, where `!node_modules/` includes an exclu
 excluded path is visible to an agent in a copy: its original is mounted or linked there.
 """
 
-from dataclasses import dataclass
+import re
 from functools import cache
 from pathlib import Path
 from typing import Literal
 
+from msgspec import Struct
 from pathspec import GitIgnoreSpec
 
 IGNORE_FILE = ".stumbleignore"
@@ -72,11 +73,12 @@ type ExclusionReason = Literal["cache", "secret", "rule", "found"]
 """`found`: a secret in the content. Such a file is copied from its place, so it can be edited."""
 
 
-@dataclass(frozen=True, slots=True)
-class IgnoreRules:
+class IgnoreRules(Struct, frozen=True):
     """The compiled rules of one folder."""
 
     spec: GitIgnoreSpec
+    any_line: re.Pattern[str]
+    """Matches each name that some line matches: most match none."""
     origins: tuple[ExclusionReason, ...]
     """The reason behind each line of the specification."""
 
@@ -97,7 +99,10 @@ class IgnoreRules:
 
     def find_exclusion(self, name: str, *, folder: bool) -> ExclusionReason | None:
         """Return why a relative path with slashes is excluded; None if it is included."""
-        match = self.spec.check_file(f"{name}/" if folder else name)
+        path = f"{name}/" if folder else name
+        if not self.any_line.match(path):
+            return None
+        match = self.spec.check_file(path)
         if not match.include or match.index is None:
             return None
         return self.origins[match.index]
@@ -114,4 +119,6 @@ def _compile_rules(lines: tuple[str, ...]) -> IgnoreRules:
         ("secret", len(SECRET_PATTERNS)),
         ("rule", len(lines)),
     )
-    return IgnoreRules(spec, tuple(why for why, count in counts for _ in range(count)))
+    lines_matched = [each.regex.pattern for each in spec.patterns if each.regex is not None]
+    any_line = re.compile("|".join(lines_matched).replace("?P<ps_d>", ""))
+    return IgnoreRules(spec, any_line, tuple(why for why, count in counts for _ in range(count)))

@@ -8,13 +8,13 @@ an entry without a stored content has the kind `out` and the reason.
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import astuple, fields
 from pathlib import Path
 from typing import Literal, Self
 
 import msgpack
 import zstandard
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from scenarios.workspace.blobs import BlobStore, HashOnlyStore, write_atomic_file
 from scenarios.workspace.edits import name_edits
@@ -77,7 +77,7 @@ class LeftFiles(Struct, frozen=True, kw_only=True):
             if number > LEFT_FORMAT:
                 raise ValueError(f"format {number}, this version reads up to {LEFT_FORMAT}")
             run, start, rows, removed, more = row
-            names = [each.name for each in fields(ManifestEntry)]
+            names = ManifestEntry.__struct_fields__
             changed = tuple(ManifestEntry(**dict(zip(names, each, strict=True))) for each in rows)
         except (zstandard.ZstdError, ValueError, TypeError) as error:
             raise ValueError(f"a damaged list of left files: {error}") from None

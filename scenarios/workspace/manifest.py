@@ -4,12 +4,13 @@ A snapshot is a manifest and the blobs that it names; its name is the BLAKE2b di
 manifest, so two equal folders have one snapshot.
 """
 
-from dataclasses import astuple, dataclass, fields
 from hashlib import blake2b
 from typing import Literal, Self
 
 import msgpack
 import zstandard
+from msgspec import Struct
+from msgspec.structs import astuple
 
 MANIFEST_FORMAT = 1
 NAME_ESCAPES = "surrogateescape"
@@ -20,8 +21,7 @@ MAX_MANIFEST_BYTES = 1 << 30
 type EntryKind = Literal["folder", "file", "link", "out"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ManifestEntry:
+class ManifestEntry(Struct, frozen=True, kw_only=True):
     """One path of a folder; the order of the fields is the wire format."""
 
     path: str
@@ -36,8 +36,7 @@ class ManifestEntry:
     """Whether an entry of kind `out` is a folder."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SnapshotManifest:
+class SnapshotManifest(Struct, frozen=True, kw_only=True):
     """A folder's entries, each folder before its contents; the folder itself is `.`."""
 
     entries: tuple[ManifestEntry, ...]
@@ -70,7 +69,7 @@ class SnapshotManifest:
             raise ValueError(
                 f"manifest format {number}, this version reads up to {MANIFEST_FORMAT}"
             )
-        names = [each.name for each in fields(ManifestEntry)]
+        names = ManifestEntry.__struct_fields__
         return cls(
             entries=tuple(ManifestEntry(**dict(zip(names, row, strict=True))) for row in rows)
         )

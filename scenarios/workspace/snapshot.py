@@ -120,7 +120,7 @@ def walk_folder(
 ) -> FolderWalk:
     """List a folder without reading its files. Raises SnapshotSizeError if it is over a limit."""
     walk = FolderWalk()
-    _walk_folder(root, "", rules, hidden, walk, limits)
+    _walk_folder(root, "", rules, frozenset(map(str, hidden)), walk, limits)
     return walk
 
 
@@ -128,7 +128,7 @@ def _walk_folder(
     root: Path,
     below: str,
     rules: IgnoreRules,
-    hidden: frozenset[Path],
+    hidden: frozenset[str],
     walk: FolderWalk,
     limits: SnapshotLimits,
 ) -> None:
@@ -144,7 +144,7 @@ def _walk_folder(
     )
     for each in _scan_sorted(folder, below, walk):
         name = f"{below}/{each.name}" if below else each.name
-        if hidden and root / name in hidden:
+        if each.path in hidden:
             continue
         is_folder = each.is_dir(follow_symlinks=False)
         if why := rules.find_exclusion(name, folder=is_folder):
@@ -223,7 +223,7 @@ class _ContentReader:
             name, after = known[1], seen
         else:
             try:
-                name, after = self._store_file(self._root / entry.path)
+                name, after = self._store_file(f"{self._root}/{entry.path}")
             except SecretFileError:
                 return ManifestEntry(path=entry.path, kind="out", mode=entry.mode, target="found")
             except PermissionError:
@@ -249,7 +249,7 @@ class _ContentReader:
             size=after.st_size,
         )
 
-    def _store_file(self, path: Path) -> tuple[str, os.stat_result]:
+    def _store_file(self, path: str) -> tuple[str, os.stat_result]:
         source = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
             clean = self._redact_secrets(path, source)
@@ -259,7 +259,7 @@ class _ContentReader:
         finally:
             os.close(source)
 
-    def _redact_secrets(self, path: Path, source: int) -> bytes | None:
+    def _redact_secrets(self, path: str, source: int) -> bytes | None:
         """Return the content without its secrets, None if it has none; rewinds the file.
 
         Raises SecretFileError if it may not be stored without them either.
@@ -272,9 +272,10 @@ class _ContentReader:
         ):
             data += piece
         os.lseek(source, 0, os.SEEK_SET)
-        if not self._scanner.has_secret(path.name, bytes(data)):
+        name = path.rpartition("/")[2]
+        if not self._scanner.has_secret(name, bytes(data)):
             return None
-        clean = self._scanner.redact_source(path.name, bytes(data))
+        clean = self._scanner.redact_source(name, bytes(data))
         if clean is None or len(clean) != os.fstat(source).st_size:
             raise SecretFileError
         return clean

@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 import traceback
-from difflib import get_close_matches
 from pathlib import Path
 
 import click
@@ -40,6 +39,8 @@ class _LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and find_command(args[0]) is None:
+            from difflib import get_close_matches
+
             known = OTHER_NAMES.get(args[0])
             close = [known] if known else get_close_matches(args[0], list_command_names(), n=1)
             hint = f"did you mean {close[0]}?" if close else "stumble --help lists the commands"

@@ -1,7 +1,6 @@
 """Paths of a project's store and of the user's data, and new ids."""
 
 import os
-import secrets
 import time
 from pathlib import Path
 from uuid import uuid4
@@ -115,7 +114,7 @@ def prepare_ca_folder() -> Path:
 
 def new_trajectory_id() -> str:
     """Return a new trajectory id; ids sort by their second of creation."""
-    return time.strftime("%Y%m%dT%H%M%S", time.gmtime()) + "-" + secrets.token_hex(4)
+    return time.strftime("%Y%m%dT%H%M%S", time.gmtime()) + "-" + os.urandom(4).hex()
 
 
 def new_experiment_id() -> str:

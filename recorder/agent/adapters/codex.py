@@ -8,7 +8,6 @@ for the user.
 """
 
 import json
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -78,6 +77,8 @@ def _to_toml_string(text: str) -> str:
 
 def _read_codex_config(path: Path) -> dict[str, object]:
     """Read a config file; {} on an error, which Codex reports to the user itself."""
+    import tomllib
+
     try:
         return tomllib.loads(path.read_text())
     except (FileNotFoundError, NotADirectoryError, PermissionError, tomllib.TOMLDecodeError):
