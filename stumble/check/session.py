@@ -15,7 +15,7 @@ from msgspec import Struct
 from faults.judging.judge import RunEvidence
 from recorder.agent.agent_input import PipedInput, open_piped_input
 from scenarios.toml_reader import ScenarioError
-from stumble.campaigns.completed_runs import find_completed_runs
+from stumble.campaigns.completed_runs import CampaignFolder, find_completed_runs
 from stumble.campaigns.runner import CampaignDisplay, run_campaign_session
 from stumble.campaigns.spec import parse_campaign
 from stumble.campaigns.worker_plan import WorkerPlan
@@ -311,7 +311,7 @@ class CheckSession:
             "faults": list(tables),
             "reps": repeats,
             "shams": 0,
-            "budget": float(math.ceil(3 * longest + 30)),
+            "budget": self._choose_run_limit(longest),
             "world": self._make_world_table(),
         }
         table |= {} if setup.dollars is None else {"max_cost": setup.dollars}
@@ -334,6 +334,12 @@ class CheckSession:
             if self._left() > 0:
                 raise KeyboardInterrupt
             self._stopped_by = "budget"
+
+    def _choose_run_limit(self, longest: float) -> float:
+        """Return the time limit of one run: that of the earlier sessions, if there are any."""
+        plan = CampaignFolder.load_plan(self.setup.store, self.setup.name)
+        limit = plan[0].get("budget") if plan else None
+        return limit if isinstance(limit, float) else float(math.ceil(3 * longest + 30))
 
     def _make_world_table(self) -> dict[str, object]:
         given = self.setup.world

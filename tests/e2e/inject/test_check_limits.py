@@ -72,7 +72,17 @@ def test_ten_seconds_give_a_page_and_the_next_check_goes_on(checked: CheckedFold
     assert first.code in (1, 5)
     assert first.json["seconds"] < 30
     second = checked.check(agent, "--live", "--budget", "40s")
+    assert second.out, second.err
     assert second.json["campaign"] == first.json["campaign"]
+    assert second.json["runs"] > first.json["runs"]
+
+
+def test_a_slower_recording_does_not_end_a_campaign(checked: CheckedFolder, tmp_path: Path) -> None:
+    turns, agent = tmp_path / "turns", " ".join(checked.curl_agent("hasty"))
+    text = f"echo x >> {turns}; [ $(wc -l < {turns}) -gt 8 ] && sleep 6; exec {agent}"
+    first = checked.check(("bash", "-c", text), "--live", "--budget", "20s")
+    second = checked.check(("bash", "-c", text), "--live", "--budget", "40s")
+    assert second.out, second.err
     assert second.json["runs"] > first.json["runs"]
 
 
