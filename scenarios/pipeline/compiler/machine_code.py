@@ -143,8 +143,10 @@ def measure_program(path: Path) -> tuple[int, int]:
     """
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
-        code = min(size, sum(segment.size for segment in _read_code_segments(file)))
-    return (code, size - code) if code else (0, 0)
+        segments = _read_code_segments(file)
+    code = sum(segment.size for segment in segments)
+    is_whole = all(segment.offset + segment.size <= size for segment in segments)
+    return (code, size - code) if is_whole and 0 < code <= size else (0, 0)
 
 
 def _hash_code(file: BinaryIO, code: Sequence[_CodeSegment]) -> bytes:

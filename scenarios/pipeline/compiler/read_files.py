@@ -8,6 +8,7 @@ import codecs
 import ctypes
 import hashlib
 import os
+import stat
 import struct
 import sys
 import tempfile
@@ -29,7 +30,7 @@ MOST_FILES = 50
 """Files that are kept by name, the largest; others are added up under OTHERS."""
 OTHERS = "others"
 NAMES = "names of files"
-MOST_NAMES = 16 << 10
+MOST_NAMES = 8 << 10
 """Characters of names and sizes in a workspace up to which they are no text of a program."""
 MOST_DATA = 64 << 10
 """Bytes that are no code in the programs that are read, beyond as many as are code."""
@@ -194,8 +195,9 @@ def list_names(folder: Path) -> str:
     lines = []
     for at, inner, files in os.walk(folder):
         for path in (Path(at, name) for name in (*inner, *files)):
-            target = f" -> {path.readlink()}" if path.is_symlink() else ""
-            size = path.lstat().st_size if path.is_file() else 0
+            status = path.lstat()
+            target = f" -> {path.readlink()}" if stat.S_ISLNK(status.st_mode) else ""
+            size = status.st_size if stat.S_ISREG(status.st_mode) else 0
             lines.append(f"{path.relative_to(folder)}{target}: {size:>12} bytes")
     return _to_printable_name("\n".join(sorted(lines)))
 
