@@ -250,7 +250,7 @@ def test_a_file_is_measured_in_bounded_memory(tmp_path: Path, line: bytes) -> No
     with (tmp_path / "made").open("wb") as file:
         for number in range(100 * 10**6 // len(lines)):
             file.write(b"%d" % number + lines)
-    words = [sys.executable, "-c", MEASURE, tmp_path / "made"]
+    words = [sys.executable, "-c", MEASURE, str(tmp_path / "made")]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
     size, pieces, megabytes = map(int, done.stdout.split())
     assert size > 0.8 * (tmp_path / "made").stat().st_size

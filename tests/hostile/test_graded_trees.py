@@ -30,7 +30,7 @@ def make_chain(folder: bytes, depth: int, name: bytes) -> None:
     """Make nested folders, deeper than a path can name, with a file in the last one."""
     here = os.open(folder, os.O_RDONLY)
     for _ in range(depth):
-        os.mkdir(name, dir_fd=here)
+        os.mkdir(name, dir_fd=here)  # noqa: PTH102
         below = os.open(name, os.O_RDONLY, dir_fd=here)
         os.close(here)
         here = below
@@ -41,10 +41,10 @@ def make_chain(folder: bytes, depth: int, name: bytes) -> None:
 def make_tree(seed: int, folder: str) -> None:
     """Make a tree of four random parts below a folder."""
     rng, top = Random(seed), os.fsencode(folder) + b"/tree"
-    os.mkdir(top)
+    os.mkdir(top)  # noqa: PTH102
     for number in range(4):
         at = top + b"/%d" % number
-        os.mkdir(at)
+        os.mkdir(at)  # noqa: PTH102
         match rng.randrange(10):
             case 0:
                 make_chain(at, rng.choice((60, 120)), rng.choice(NAMES[:7]) + b"d" * 90)
@@ -54,18 +54,18 @@ def make_tree(seed: int, folder: str) -> None:
                 for name in NAMES:
                     Path(os.fsdecode(at + b"/" + name)).write_bytes(b"int x;\n" * rng.randrange(9))
             case 3:
-                for file in range(rng.randrange(3000)):
-                    Path(os.fsdecode(at), f"{file:x}").touch()
+                for each in range(rng.randrange(3000)):
+                    Path(os.fsdecode(at), f"{each:x}").touch()
             case 4:
                 for name in rng.sample(NAMES, 6):
-                    os.symlink(rng.choice((*NAMES, b"..", b"/", b".")), at + b"/" + name)
+                    os.symlink(rng.choice((*NAMES, b"..", b"/", b".")), at + b"/" + name)  # noqa: PTH211
             case 5:
                 os.mkfifo(at + b"/" + rng.choice(NAMES))
                 os.mknod(at + b"/socket", stat.S_IFSOCK | 0o666)
             case 6:
                 Path(os.fsdecode(at), "closed").write_text("x")
-                os.chmod(at + b"/closed", rng.choice((0, 0o111, 0o4755)))
-                os.chmod(at, rng.choice((0, 0o300, 0o555, 0o2777)))
+                Path(os.fsdecode(at), "closed").chmod(rng.choice((0, 0o111, 0o4755)))
+                Path(os.fsdecode(at)).chmod(rng.choice((0, 0o300, 0o555, 0o2777)))
             case 7:
                 with Path(os.fsdecode(at), "sparse").open("wb") as file:
                     file.truncate(rng.choice((1, 100 << 20)))
