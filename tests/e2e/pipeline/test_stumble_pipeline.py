@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -49,7 +50,7 @@ def here(tmp_path: Path, prepared: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     """A folder with an agent that asks no model."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HERE", str(tmp_path))
-    (tmp_path / "prepared").symlink_to(prepared)
+    shutil.copytree(prepared, tmp_path / "prepared")  # the sandbox shows the agent's own folder
     (tmp_path / "agent").write_text(AGENT)
     (tmp_path / "agent").chmod(0o755)
     return tmp_path
