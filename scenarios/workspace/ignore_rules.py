@@ -119,6 +119,7 @@ def _compile_rules(lines: tuple[str, ...]) -> IgnoreRules:
         ("secret", len(SECRET_PATTERNS)),
         ("rule", len(lines)),
     )
-    lines_matched = [each.regex.pattern for each in spec.patterns if each.regex is not None]
-    any_line = re.compile("|".join(lines_matched).replace("?P<ps_d>", ""))
+    sources = [each.regex.pattern for each in spec.patterns if each.regex is not None]
+    anchored = [each if each.startswith("^") else f"(?s:.*)(?:{each})" for each in sources]
+    any_line = re.compile("|".join(anchored).replace("?P<ps_d>", ""))
     return IgnoreRules(spec, any_line, tuple(why for why, count in counts for _ in range(count)))
