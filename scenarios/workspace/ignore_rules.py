@@ -8,10 +8,12 @@ excluded path is visible to an agent in a copy: its original is mounted or linke
 import re
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
-from pathspec import GitIgnoreSpec
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
 
 IGNORE_FILE = ".stumbleignore"
 
@@ -76,7 +78,7 @@ type ExclusionReason = Literal["cache", "secret", "rule", "found"]
 class IgnoreRules(Struct, frozen=True):
     """The compiled rules of one folder."""
 
-    spec: GitIgnoreSpec
+    spec: "GitIgnoreSpec"
     any_line: re.Pattern[str]
     """Matches each name that some line matches: most match none."""
     origins: tuple[ExclusionReason, ...]
@@ -111,6 +113,8 @@ class IgnoreRules(Struct, frozen=True):
 @cache
 def _compile_rules(lines: tuple[str, ...]) -> IgnoreRules:
     """Compile the built-in rules and these lines; a run asks before and after its agent."""
+    from pathspec import GitIgnoreSpec  # 30 modules, which a replay in place does not need
+
     # The compiled backends take only names that are UTF-8, which a file's need not be.
     patterns = [*CACHE_PATTERNS, *SECRET_PATTERNS, *lines]
     spec = GitIgnoreSpec.from_lines(patterns, backend="simple")

@@ -186,3 +186,39 @@ def test_a_recording_loads_neither_the_index_nor_the_faults(tmp_path: Path) -> N
     assert before & (UNREAD | AFTER_THE_AGENT) == set()
     assert after & UNREAD == set()
     assert len(list((tmp_path / "store" / "tapes").glob("*.tape"))) == 2
+
+
+COUNT = """
+import atexit, sys
+from stumble.cli.app import run_cli
+atexit.register(lambda: print("modules", len(sys.modules)))
+sys.argv = ["stumble", *sys.argv[1:]]
+run_cli()
+"""
+MODULES = {
+    "--help": 127,
+    "show a.tape": 270,
+    "show --exchanges a.tape": 270,
+    "faults digit": 350,
+    "replay a.tape --in-place -- true": 530,
+}
+"""Most modules of a command, those of Python and click included."""
+
+
+@pytest.mark.gate
+@pytest.mark.parametrize("command", MODULES)
+def test_a_command_imports_few_modules(command: str, tmp_path: Path) -> None:
+    with TapeWriter(tmp_path / "a.tape", Trajectory(id="run-1", recorded_at=0.0)) as tape:
+        tape.write_ending(RunEnding(ended="final"))
+    for _ in range(2):  # the first one makes the authority
+        done = subprocess.run(
+            [sys.executable, "-c", COUNT, *command.split()],
+            check=True,
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env=os.environ | {"HOME": str(tmp_path), "STUMBLE_STORE": str(tmp_path / "store")},
+            timeout=60,
+        )
+    count = int(done.stdout.splitlines()[-1].removeprefix("modules "))
+    assert count <= MODULES[command], f"{command}: {count} modules"
