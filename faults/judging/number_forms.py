@@ -13,7 +13,7 @@ MAX_WORD_TEXT_CHARS = 1 << 16
 """Maximum length of a text in which number words are converted."""
 
 _SPACELESS = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
-_SEAM = re.compile(
+_SEAM = (  # `re` compiles these when such a text comes: most are ASCII
     rf"(?<=[{_SPACELESS}])(?=[A-Za-z0-9-])|(?<=[A-Za-z0-9])(?=[{_SPACELESS}])"
     r"|(?<=\d)(?=[^\W\d_A-Za-z])|(?<=[^\W\d_A-Za-z])(?=\d)"
 )
@@ -29,16 +29,15 @@ _GROUPED = re.compile(
 )
 _COMMA = re.compile(_BEFORE + r"(-?\d+),(\d{1,2})" + _AFTER)
 _WORDS = re.compile(r"[^\W\d_]+(?:(?:-|\s+(?:and\s+|y\s+|et\s+)?)[^\W\d_]+)*")
-_CJK = re.compile(
-    r"[〇零一二三四五六七八九两][〇零一二三四五六七八九两十百千万億亿点]+|[十百千]+[一二三四五六七八九]"
-)
+_CJK = r"[〇零一二三四五六七八九两][〇零一二三四五六七八九两十百千万億亿点]+|[十百千]+[一二三四五六七八九]"
 
 
 def normalize_numbers(text: str) -> str:
     """Return the text with each number as digits and at most one point."""
     if _FOREIGN.search(text):
-        text = _CJK.sub(_replace_cjk_number, "".join(map(_to_ascii_digit, text)).translate(_MARKS))
-        text = _SEAM.sub(" ", text)
+        text = "".join(map(_to_ascii_digit, text)).translate(_MARKS)
+        text = re.sub(_CJK, _replace_cjk_number, text)
+        text = re.sub(_SEAM, " ", text)
     text = _GROUPED.sub(_remove_separators, text)
     text = _COMMA.sub(r"\1.\2", text)
     return _WORDS.sub(_replace_number_words, text) if len(text) <= MAX_WORD_TEXT_CHARS else text
@@ -89,8 +88,8 @@ _TIMES: Mapping[str, int] = {
 }  # fmt: skip
 _AND = ("and", "y", "et", "und")
 _PART = "|".join(sorted((*_ADDED, "ein", "hundert", "tausend"), key=len, reverse=True))
-_COMPOUND = re.compile(rf"(?:{_PART}|und)+")
-_MORPHEME = re.compile(rf"{_PART}|und")
+_COMPOUND = rf"(?:{_PART}|und)+"
+_MORPHEME = rf"{_PART}|und"
 
 
 def _replace_number_words(found: re.Match[str]) -> str:
@@ -138,8 +137,8 @@ def _split_number_word(word: str) -> list[str] | None:
     """Split a word into number words, as in German compounds; None if it is not a number."""
     if word in _ADDED or word in _TIMES or word in _ONE:
         return [word]
-    if ("und" in word or "tausend" in word) and _COMPOUND.fullmatch(word):
-        return [part for part in _MORPHEME.findall(word) if part != "und"] or None
+    if ("und" in word or "tausend" in word) and re.fullmatch(_COMPOUND, word):
+        return [part for part in re.findall(_MORPHEME, word) if part != "und"] or None
     return None
 
 

@@ -78,7 +78,7 @@ _MIXED_ID = r"(?=[^A-Z]*[A-Z])(?=[^a-z]*[a-z])[0-9A-Za-z_-]{20,}"
 """A random id of letters of both cases (nanoid, base64url), of which many have few digits."""
 _SCANNED_TYPES: tuple[ValueType, ...] = ("uuid", "clock", "day", "path", "counter")
 """The types that are recognised by their form alone, the narrowest first."""
-_SCANNER = re.compile("|".join(f"(?P<{kind}>{_TYPE_PATTERNS[kind]})" for kind in _SCANNED_TYPES))
+_SCANNER = "|".join(f"(?P<{kind}>{_TYPE_PATTERNS[kind]})" for kind in _SCANNED_TYPES)
 _PROCESS_PREFIX = re.compile(r"(?i)\bp(?:rocess|g?id)\b[^\n]{0,16}\Z")
 _PORT_PREFIX = re.compile(r"(?i)(?:\bport\b[^\n]{0,8}|(?:localhost|127\.0\.0\.1|\[::1\]):)\Z")
 
@@ -106,7 +106,7 @@ def get_rule_pattern(type: ValueType) -> str:
 
 def find_typed_values(text: str) -> Iterator[TypedValue]:
     """Yield the values in a text that are recognised by their form."""
-    for match in _SCANNER.finditer(text):
+    for match in re.finditer(_SCANNER, text):
         kind: ValueType = match.lastgroup  # type: ignore[assignment]
         if kind == "counter" and _PORT_PREFIX.search(
             text, max(0, match.start() - 24), match.start()
