@@ -18,7 +18,10 @@ SYSTEM_FOLDERS = tuple(
 )
 """Programs and libraries of the system."""
 _BINARIES = ("bin", "sbin", ".bin", "shims")
-_SHARED = frozenset(map(Path, ("/", "/root", "/home", "/tmp", "/var", "/var/tmp", "/run", "/srv")))
+_SHARED = frozenset(
+    Path(name).expanduser()
+    for name in ("/", "~root", "/home", "/tmp", "/var", "/var/tmp", "/run", "/srv")
+)
 _KERNEL = ("/proc/", "/sys/", "/dev/")
 _LONGEST = 256
 """Characters of a path in a command; a longer word is a text, such as the task."""

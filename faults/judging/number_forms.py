@@ -29,7 +29,10 @@ _GROUPED = re.compile(
 )
 _COMMA = re.compile(_BEFORE + r"(-?\d+),(\d{1,2})" + _AFTER)
 _WORDS = re.compile(r"[^\W\d_]+(?:(?:-|\s+(?:and\s+|y\s+|et\s+)?)[^\W\d_]+)*")
-_CJK = r"[〇零一二三四五六七八九两][〇零一二三四五六七八九两十百千万億亿点]+|[十百千]+[一二三四五六七八九]"
+_CJK = (
+    r"[〇零一二三四五六七八九两][〇零一二三四五六七八九两十百千万億亿点]+"
+    r"|[十百千]+[一二三四五六七八九]"
+)
 
 
 def normalize_numbers(text: str) -> str:

@@ -99,9 +99,9 @@ def _is_sent(exchange: Exchange, operator: str | None) -> bool:
 def _list_known_again(run: JudgedRun, by_seq: dict[int, Exchange]) -> Iterator[str]:
     """Yield the tool of each write that its server knew from an earlier one."""
     lost = {each.seq: each.original for each in run.tape.injections}
-    seen, told = set[tuple[str, str, bytes]](), frozenset[str]()
+    seen, known = set[tuple[str, str, bytes]](), frozenset[str]()
     for use in run.story.tool_uses:
-        told |= extract_tokens(use.arguments)
+        known |= extract_tokens(use.arguments)
         for exchange in (by_seq[seq] for seq in use.seqs):
             key = find_header(exchange.request.headers, IDEMPOTENCY_KEY)
             body = lost.get(exchange.seq) or (exchange.response.body if exchange.response else b"")
@@ -110,11 +110,11 @@ def _list_known_again(run: JudgedRun, by_seq: dict[int, Exchange]) -> Iterator[s
             )
             if seen & marks:
                 yield use.tool
-            seen |= marks if _has_new_id(body, told) else {m for m in marks if m[1] == "key"}
-        told |= extract_tokens(use.result or "")
+            seen |= marks if _has_new_id(body, known) else {m for m in marks if m[1] == "key"}
+        known |= extract_tokens(use.result or "")
 
 
-def _has_new_id(answer: bytes, told: frozenset[str]) -> bool:
+def _has_new_id(answer: bytes, known: frozenset[str]) -> bool:
     """Return whether an answer has an id that nothing before it had."""
-    found = extract_tokens(answer.decode("utf-8", "replace")) - told
+    found = extract_tokens(answer.decode("utf-8", "replace")) - known
     return any(atom.startswith("i:") for atom in found)

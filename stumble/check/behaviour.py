@@ -148,13 +148,13 @@ def _judge_silent_end(run: RunEvidence, twins: tuple[RunEvidence, ...]) -> tuple
     ending, others = run.tape.ending, [twin.tape.ending for twin in twins]
     if ending is not None and ending.passed is not None:
         return ("handles", "") if ending.passed else ("stops", ending.detail or "")
-    own, clean = count_sent_writes(run), [count_sent_writes(twin) for twin in twins]
-    lost = [name for name in clean[0] if own[name] < min(each[name] for each in clean)]
+    sent, clean = count_sent_writes(run), [count_sent_writes(twin) for twin in twins]
+    lost = [name for name in clean[0] if sent[name] < min(each[name] for each in clean)]
     files = compare_left_files(ending, others).differences
-    asked = [len(twin.story.agent_steps) for twin in twins]
+    lengths = [len(twin.story.agent_steps) for twin in twins]
     if lost or files:
         return "stops", f"without {', '.join(lost) or files[0]}"
-    if len(run.story.agent_steps) < min(asked):
+    if len(run.story.agent_steps) < min(lengths):
         return "stops", "without the answer that clean runs give"
     return "unknown", "its agent ended before its model saw the fault; give --verify COMMAND"
 

@@ -82,10 +82,10 @@ class FaultCell(Struct, frozen=True, kw_only=True):
 
     def describe(self) -> str:
         """`2 of 3`, or `2 of 2, 1 unknown (67-100 %)`."""
-        unknown, (least, most) = self.counts["unknown"], self.bounds
+        unknown, (low, high) = self.counts["unknown"], self.bounds
         if not unknown:
             return f"{self.good} of {self.judged}"
-        return f"{self.good} of {self.judged}, {unknown} unknown ({least:.0%}-{most:.0%})"
+        return f"{self.good} of {self.judged}, {unknown} unknown ({low:.0%}-{high:.0%})"
 
     def describe_behaviours(self) -> str:
         """What the agent did, the most frequent first."""

@@ -55,7 +55,7 @@ class CleanRecorder(Struct, frozen=True, kw_only=True):
         number: int,
         budget: float,
         guard: WriteGuard | None,
-        given: PipedInput,
+        piped: PipedInput,
     ) -> RunResult:
         """Record a task once, with this standard input; a run that a guard or a signal stopped
         leaves no tape.
@@ -73,14 +73,14 @@ class CleanRecorder(Struct, frozen=True, kw_only=True):
             copies=self.workspace,
             guard=guard,
             observed=True,
-            input=given,
+            input=piped,
         )
         launch = ColdLauncher(
             command=command,
             budget=budget,
             output=self.log,
             patience=AGENT_STOP_SECONDS,
-            input=given,
+            input=piped,
         )
         with make_scratch_folder() as scratch:
             running = record_run(path, launch, plan, id=id, ca=self.ca, scratch=scratch)

@@ -33,8 +33,8 @@ def render_saved_files(
     lines = ["# Defaults of `stumble check`; see docs/check.md.", "[check]"]
     lines += [f"command = {json.dumps(shlex.join(command))}", f'budget = "{budget:g}s"']
     lines += [f"{flag} = true" for flag in flags]
-    given = {name: text for name, text in world.items() if text}
-    if given:
+    known = {name: text for name, text in world.items() if text}
+    if known:
         lines += ["", "[world]"]
-        lines += [f"{name} = {json.dumps(text)}" for name, text in given.items()]
+        lines += [f"{name} = {json.dumps(text)}" for name, text in known.items()]
     return {PROJECT_FILE: "\n".join(lines) + "\n", WORKFLOW: _WORKFLOW_TEXT}

@@ -73,7 +73,7 @@ class CheckSetup(Struct, frozen=True, kw_only=True):
     """Whether the agent may be recorded although it writes outside of its copy."""
     confirm: Callable[[str], bool] | None = None
     """Asks the user; None if nobody can answer."""
-    say: Callable[[str], object] = lambda line: None
+    report: Callable[[str], object] = lambda line: None
     show: "Callable[[], AbstractContextManager[ProgressListener]]"
 
 
@@ -136,7 +136,7 @@ class CheckSession:
         for task, runs in self._recordings.items():
             if not runs[0].tape.trajectory.rules and self._left() > setup.budget / 2:
                 for line in run_control_replays(runs[0].tape.path, 1):
-                    setup.say(f"{task}: {line}")
+                    setup.report(f"{task}: {line}")
 
     def _may_record(self, number: int) -> bool:
         """Return whether there is time, and whether it writes nothing that nobody resets."""
@@ -154,11 +154,11 @@ class CheckSession:
         self, recorder: CleanRecorder, task: str, command: tuple[str, ...], number: int
     ) -> None:
         setup = self.setup
-        setup.say(f"recording {number + 1} of {task}: the agent runs for real, in a copy")
+        setup.report(f"recording {number + 1} of {task}: the agent runs for real, in a copy")
         guard = None if self._yes else WriteGuard()
-        given = self._given
-        result = recorder.record(task, command, number, max(1.0, self._left()), guard, given)
-        self._given = PipedInput(data=given.to_agent_input().data)
+        piped = self._given
+        result = recorder.record(task, command, number, max(1.0, self._left()), guard, piped)
+        self._given = PipedInput(data=piped.to_agent_input().data)
         if result.exit.signal is not None:
             raise KeyboardInterrupt
         if guard is not None and guard.refused:
@@ -200,10 +200,10 @@ class CheckSession:
         ending = runs[-1].tape.ending
         code = ending.exit_code if ending else None
         printed = recorder.read_last_output()
-        said = f"; it last printed: {printed}" if printed else ""
+        last_words = f"; it last printed: {printed}" if printed else ""
         return (
             f"the agent fails without any fault: {len(runs)} of {len(runs)} clean runs "
-            f"(exit code {code}){said}; nothing was injected"
+            f"(exit code {code}){last_words}; nothing was injected"
         )
 
     def _may_inject(self) -> bool:
@@ -211,7 +211,7 @@ class CheckSession:
         if not self._recordings or self._notes:
             return False
         self._touch = find_touch(each for some in self._recordings.values() for each in some)
-        self.setup.say(self._touch.describe())
+        self.setup.report(self._touch.describe())
         if not self._touch.models and not self._touch.written and not self._touch.read:
             self._notes.append(
                 "no request of the agent was recorded; `stumble doctor -- COMMAND` shows why"
@@ -220,7 +220,7 @@ class CheckSession:
         if not any(run.story.tool_uses for some in self._recordings.values() for run in some):
             self._notes.append("the agent called no tool in its clean runs: nothing to inject into")
             return False
-        self.setup.say(self._describe_reach())
+        self.setup.report(self._describe_reach())
         return True
 
     def _describe_reach(self) -> str:
@@ -241,7 +241,7 @@ class CheckSession:
         clean = [run.tape.ending.at for some in self._recordings.values() for run in some
                  if run.tape.ending]  # fmt: skip
         seconds = sum(clean) / len(clean)
-        self.setup.say(self._describe_budget(seconds, len(tables)))
+        self.setup.report(self._describe_budget(seconds, len(tables)))
         pending = list(tables)
         while pending and self._left() > 0 and not self._stopped_by:
             # Half of what is left is for the same faults again: one run shows, three decide.
@@ -280,14 +280,15 @@ class CheckSession:
 
     def _describe_budget(self, seconds: float, faults: int) -> str:
         jobs, runs = self._count_jobs(), self._count_runs(seconds)
-        wanted = MIN_CLEAN_RUNS + faults * REPEATS[-1]
-        least = 2 * MIN_CLEAN_RUNS
+        needed = MIN_CLEAN_RUNS + faults * REPEATS[-1]
+        smallest = 2 * MIN_CLEAN_RUNS
         bought = f"a run takes about {seconds:.1f} s: {runs} runs are left in the budget"
-        if runs >= wanted:
+        if runs >= needed:
             return f"{bought}, enough for {faults} faults three times"
-        if runs >= least:
-            return f"{bought}, of {wanted} for {faults} faults three times; the worst come first"
-        more = math.ceil((seconds + RUN_OVERHEAD) * least / jobs + self.setup.budget - self._left())
+        if runs >= smallest:
+            return f"{bought}, of {needed} for {faults} faults three times; the worst come first"
+        needed_seconds = (seconds + RUN_OVERHEAD) * smallest / jobs
+        more = math.ceil(needed_seconds + self.setup.budget - self._left())
         return (
             f"{bought}; a verdict needs {MIN_CLEAN_RUNS} clean and {MIN_CLEAN_RUNS} faulted runs: "
             f"--budget {more} would do for one fault"
@@ -324,7 +325,7 @@ class CheckSession:
                 path,
                 ca=setup.ca,
                 workers=WorkerPlan(jobs=self._count_jobs()),
-                display=CampaignDisplay(self._show_until_deadline, setup.say),
+                display=CampaignDisplay(self._show_until_deadline, setup.report),
             )
         except (ScenarioError, UsageError) as error:
             raise UsageError(str(error).replace("max_cost", "--dollars")) from None
@@ -342,22 +343,22 @@ class CheckSession:
         return limit if isinstance(limit, float) else float(math.ceil(3 * longest + 30))
 
     def _make_world_table(self) -> dict[str, object]:
-        given = self.setup.world
+        world = self.setup.world
         if not self._tools_live:
-            if given.verify:
+            if world.verify:
                 self._notes.append("--verify was not asked: tools answer from the recording")
             return {"observed": True}
-        texts = {"verify": given.verify, "state": given.state}
+        texts = {"verify": world.verify, "state": world.state}
         commands = {name: text for name, text in texts.items() if text}
-        return {"reset": given.reset or FRESH_COPY_RESET, "observed": True} | commands
+        return {"reset": world.reset or FRESH_COPY_RESET, "observed": True} | commands
 
     @contextmanager
     def _show_until_deadline(self) -> "Iterator[ProgressListener]":
         """Show the progress of a campaign, and end it at the deadline."""
-        with self.setup.show() as tell:
+        with self.setup.show() as show_count:
 
             def tell_in_time(now: "CampaignProgress") -> None:
-                tell(now)
+                show_count(now)
                 if self._left() <= 0:
                     raise KeyboardInterrupt
 

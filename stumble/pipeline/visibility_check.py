@@ -42,9 +42,9 @@ async def find_visible_paths(sandbox: Sandbox, folder: Path, store: Path) -> tup
 
 def _list_store_paths(store: Path, folder: Path) -> Iterator[Path]:
     """Yield the store's folders and the other runs in it; none in a replay, which has no store."""
-    for beside in (store, folder.parent):
-        if beside.is_dir() and (store / "tapes").is_dir():
-            yield from (path for path in beside.iterdir() if not folder.is_relative_to(path))
+    for near in (store, folder.parent):
+        if near.is_dir() and (store / "tapes").is_dir():
+            yield from (path for path in near.iterdir() if not folder.is_relative_to(path))
 
 
 async def _run_probe(sandbox: Sandbox, question: int) -> tuple[str, ...] | None:
@@ -65,8 +65,8 @@ async def _run_probe(sandbox: Sandbox, question: int) -> tuple[str, ...] | None:
 def _lay_witnesses(folder: Path) -> Iterator[tuple[str, Sequence[str]]]:
     """Yield a token and the paths of files that hold it; a process holds it as well."""
     token = secrets.token_hex(16)
-    with NamedTemporaryFile(dir=folder) as inside, NamedTemporaryFile() as beside:
-        for file in (inside, beside):
+    with NamedTemporaryFile(dir=folder) as inside, NamedTemporaryFile() as outside:
+        for file in (inside, outside):
             file.write(token.encode())
             file.flush()
         witness = subprocess.Popen(
@@ -77,6 +77,6 @@ def _lay_witnesses(folder: Path) -> Iterator[tuple[str, Sequence[str]]]:
             pass_fds=(inside.fileno(),),
         )
         try:
-            yield token, (inside.name, beside.name)
+            yield token, (inside.name, outside.name)
         finally:
             witness.communicate()

@@ -33,8 +33,8 @@ class CampaignNames:
         shown = name_campaign(name, run.experiment, self._experiments[name])
         if shown == name:
             return rows
-        place = rows.schema.get_field_index("campaign")
-        return rows.set_column(place, "campaign", pa.array([shown] * len(rows), pa.string()))
+        column = rows.schema.get_field_index("campaign")
+        return rows.set_column(column, "campaign", pa.array([shown] * len(rows), pa.string()))
 
 
 def name_campaign(name: str, experiment: str | None, known: str | None) -> str:

@@ -136,9 +136,9 @@ def check(
     tasks = _list_tasks(each, command)
     store = TraceStore(store_root())
     workspace = take_workspace(store)
-    given = [list(tasks.values()), list(world_commands), yes, live, digest_workspace(workspace)]
+    identity = [list(tasks.values()), list(world_commands), yes, live, digest_workspace(workspace)]
     setup = CheckSetup(
-        name=name or _name_check(given),
+        name=name or _name_check(identity),
         workspace=workspace,
         tasks=tasks,
         store=store,
@@ -151,7 +151,7 @@ def check(
         confirm=partial(click.confirm, err=True)
         if sys.stdin.isatty() and sys.stderr.isatty()
         else None,
-        say=print_notice,
+        report=print_notice,
         show=show_campaign_progress,
     )
     with options.report_launch_failure(command):
@@ -181,12 +181,12 @@ def _list_tasks(each: Path | None, command: tuple[str, ...]) -> Mapping[str, tup
     return {task: tuple(word.replace(TASK_SLOT, task) for word in command) for task in tasks}
 
 
-def _name_check(given: list[object]) -> str:
+def _name_check(identity: list[object]) -> str:
     """Return the name of the campaign that the same command goes on with in the same folder.
 
     An edited agent is another one.
     """
-    text = json.dumps([str(Path.cwd()), *given])
+    text = json.dumps([str(Path.cwd()), *identity])
     return f"check-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
