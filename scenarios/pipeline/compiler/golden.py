@@ -23,7 +23,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from scenarios.pipeline.compiler import clang_artifacts, emulator_pool, toolchain
-from scenarios.pipeline.compiler.hello import EXIT
+from scenarios.pipeline.compiler.hello import compute_hello_exit
 from scenarios.pipeline.compiler.program_cases import CASES, load_program_cases
 from scenarios.pipeline.compiler.types import STAGES, ArtifactSlot, ProgramCase
 
@@ -49,14 +49,14 @@ class GoldenArtifacts(Struct, frozen=True, kw_only=True):
     """The clang version that made them; another version generates different code."""
 
 
-def load_golden_slot(stage: str, *, sample: bool = False) -> ArtifactSlot:
+def load_golden_slot(stage: str, *, sample: bool = False, seed: int = 0) -> ArtifactSlot:
     """Return the golden slot of a stage, of the graded programs or of the samples.
 
-    T0's describes this machine and is not frozen. Raises ValueError if an artifact differs from its
-    frozen hash.
+    T0's describes this machine and the seed's program, and is not frozen. Raises ValueError if an
+    artifact differs from its frozen hash.
     """
     if stage == "T0":
-        artifacts = {"environment": _make_environment_artifact()}
+        artifacts = {"environment": _make_environment_artifact(seed)}
     else:
         names = [case.name for case in load_program_cases() if case.sample is sample]
         artifacts = {name: load_frozen_artifacts().artifacts[f"{stage}/{name}"] for name in names}
@@ -153,14 +153,14 @@ def write_golden(golden: GoldenArtifacts, folder: Path = FROZEN) -> None:
     (folder / "golden.sha256").write_text(f"{_MADE_BY}{golden.clang}\n" + "".join(lines))
 
 
-def _make_environment_artifact() -> bytes:
+def _make_environment_artifact(seed: int) -> bytes:
     clang = toolchain.read_clang_version()
     environment = {
         "language": {"command": sys.executable, "version": platform.python_version()},
         "clang": clang,
         "lld": clang,
         "unicorn": version("unicorn"),
-        "hello": {"exit": EXIT},
+        "hello": {"exit": compute_hello_exit(seed)},
     }
     return json.dumps(environment).encode()
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from sandbox.limited_process import WALLS
 from scenarios.pipeline.compiler import golden
-from scenarios.pipeline.compiler.hello import HELLO
+from scenarios.pipeline.compiler.hello import compute_hello_exit, make_hello
 from scenarios.pipeline.compiler.program_cases import list_graded_cases
 from scenarios.pipeline.compiler.renamed_programs import make_renamed_slot
 from scenarios.pipeline.compiler.scoring import environment, execution, tokens, trees
@@ -55,6 +55,7 @@ def grade_stage(
         right=make_renamed_slot(stage, seed),
         before=make_renamed_slot(PREVIOUS_STAGE.get(stage, "source"), seed),
         cases=chosen,
+        seed=seed,
     )
     with ExitStack() as stack:
         entered: _SubmissionState
@@ -92,6 +93,7 @@ class _StageGrading(Struct, frozen=True, kw_only=True):
     before: ArtifactSlot
     """The golden slot of the stage before."""
     cases: tuple[ProgramCase, ...]
+    seed: int
 
     def grade_cases(self, entered: _SubmissionState, jobs: int) -> StageGrade:
         """Grade every case, of a copied workspace or of a failed copy."""
@@ -130,11 +132,13 @@ class _StageGrading(Struct, frozen=True, kw_only=True):
                 result="infrastructure_error", score=None, why="; ".join(missing)
             )
             return _GradedCase(grade=_to_case_grade("environment", verdict, reached=True))
-        output = _run_submission(entered, HELLO)
+        output = _run_submission(entered, make_hello(self.seed))
         if output.artifact is None or not isinstance(entered, StageSubmission):
             verdict = _score_missing_output(output)
         else:
-            verdict = environment.score_environment(output.artifact, entered)
+            verdict = environment.score_environment(
+                output.artifact, entered, compute_hello_exit(self.seed)
+            )
         return _GradedCase(grade=_to_case_grade("environment", verdict, reached=True), made=output)
 
     def _grade_case(self, entered: _SubmissionState, case: ProgramCase) -> _GradedCase:

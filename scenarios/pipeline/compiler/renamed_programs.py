@@ -41,8 +41,10 @@ def make_renamed_slot(stage: str, seed: int) -> ArtifactSlot:
     """Return the golden slot of a stage, or of `source`, with the names of a seed; 0: the package's
     own.
     """
+    if stage == "T0":
+        return golden.load_golden_slot(stage, seed=seed)
     slot = golden.make_source_slot() if stage == "source" else golden.load_golden_slot(stage)
-    if stage == "T0" or not seed:
+    if not seed:
         return slot
     artifacts = {
         name: rename_artifact(stage, data, draw_names(name, seed), _load_tokens(name))

@@ -51,9 +51,9 @@ def find_missing_prerequisites() -> tuple[str, ...]:
     return tuple(problems)
 
 
-def score_environment(artifact: bytes, entered: StageSubmission) -> ArtifactScore:
-    """Score 100 if the agent's report on its environment is correct, else 0 with the first
-    error.
+def score_environment(artifact: bytes, entered: StageSubmission, exit_code: int) -> ArtifactScore:
+    """Score 100 if the agent's report on its environment is correct, else 0 with the first error;
+    T0's program ends with `exit_code`.
     """
     try:
         report = json.loads(artifact)
@@ -67,8 +67,9 @@ def score_environment(artifact: bytes, entered: StageSubmission) -> ArtifactScor
     for key, actual in _find_tool_versions(entered).items():
         if report.get(key) != actual:
             return make_artifact_score(0.0, f"{key}: expected {actual!r}, got {report.get(key)!r}")
-    if hello.get("exit") != EXIT:
-        return make_artifact_score(0.0, f"hello: expected exit {EXIT}, got {hello.get('exit')!r}")
+    if hello.get("exit") != exit_code:
+        got = hello.get("exit")
+        return make_artifact_score(0.0, f"hello: expected exit {exit_code}, got {got!r}")
     command, claimed = str(language.get("command")), str(language.get("version"))
     if len(command) > MAX_COMMAND:
         return make_artifact_score(0.0, f"language: a command of {len(command)} letters")
