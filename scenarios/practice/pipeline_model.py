@@ -1,6 +1,6 @@
 """The practice model for pipeline runs without a key: a scripted solver of known quality.
 
-The demo and the replays and forks of its tape start it by themselves.
+The demo, its resumption, and the replays and forks of its tape start it by themselves.
 """
 
 import asyncio
@@ -17,6 +17,11 @@ type ModelHosts = Mapping[str, tuple[str, int]]
 """The address behind each host name."""
 
 MODEL_HOST = "model.practice"
+
+
+def is_practice_model(model: str | None) -> bool:
+    """Return whether a run's model is one that is served here: `openai/practice/solver:...`."""
+    return "practice/" in (model or "")
 
 
 @contextmanager

@@ -12,6 +12,11 @@ from recorder import event_loop
 from recorder.scratch_folder import make_scratch_folder
 from sandbox.deep_folders import cut_deep_folders
 from scenarios.pipeline.replay_check import Pipeline
+from scenarios.practice.pipeline_model import (
+    MODEL_HOST,
+    is_practice_model,
+    serve_practice_model,
+)
 from scenarios.workspace.snapshot import SnapshotLimits
 from stumble.errors import UsageError
 from stumble.llm.prices import compute_token_cost
@@ -81,7 +86,11 @@ def resume_pipeline_run(ground: PipelineEnvironment, id: str) -> RunResult:
     cut_deep_folders(str(folder / WORKSPACE_FOLDER))
     checkpoint.before, checkpoint.run = checkpoint.run, new_trajectory_id()
     checkpoint.write()
-    return _record_pipeline(ground, config, checkpoint)
+    if not is_practice_model(config.model) or MODEL_HOST in ground.hosts:
+        return _record_pipeline(ground, config, checkpoint)
+    with serve_practice_model() as hosts:
+        resumed = replace(ground, hosts={**ground.hosts, **hosts})
+        return _record_pipeline(resumed, config, checkpoint)
 
 
 def _keep_interrupted_cost(

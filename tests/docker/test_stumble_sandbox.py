@@ -137,7 +137,7 @@ def test_an_image_that_is_not_there_is_named_with_what_to_do() -> None:
     assert (
         "FAILED  there is no image stumble-tests:nobody-built-this: make it with "
         "`stumble sandbox build --rootfs host`\n"
-        "ok      processes instead: it sees the files of this machine"
+        "ok      processes instead: it sees the system's programs"
     ) in checked.stdout
 
 
