@@ -93,7 +93,12 @@ def list_secret_paths(folder: Path) -> list[object]:
         store / "pipelines" / "other",
         "/etc/shadow",
     ]
-    paths += ["/etc/gshadow", Path("/proc/1", "root", *folder.parts[1:]), FROZEN, *SECRET_FOLDERS[:1]]
+    paths += [
+        "/etc/gshadow",
+        Path("/proc/1", "root", *folder.parts[1:]),
+        FROZEN,
+        *SECRET_FOLDERS[:1],
+    ]
     paths += [GIT] if GIT.is_dir() else []
     return paths
 
