@@ -117,8 +117,9 @@ def test_a_tree_of_any_shape_is_no_failure_of_the_grader(
 
 @pytest.mark.parametrize(("depth", "name"), [(60, b"d" * 100), (3000, b"d"), (20_000, b"d")])
 def test_a_folder_of_any_depth_is_walked_cut_and_removed(
-    tmp_path: Path, depth: int, name: bytes
+    tmp_path: Path, depth: int, name: bytes, request: pytest.FixtureRequest
 ) -> None:
+    request.addfinalizer(lambda: remove_folder(str(tmp_path)))
     make_chain(os.fsencode(tmp_path), depth, name)
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (256, limits[1]))
