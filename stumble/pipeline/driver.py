@@ -46,6 +46,8 @@ class PipelineDriver:
         """The run budget that is exhausted, or None."""
         self._spent_here: EventData | None = None
         """The cost of the attempts before at the stage that runs."""
+        self._sandboxes: list[EventData] = []
+        """The sandboxes of the attempts at the stage that runs."""
 
     async def drive(self) -> None:
         """Run the stages that are not graded yet; send the events of the others again."""
@@ -191,6 +193,7 @@ class PipelineDriver:
             "refused": dict(sandbox.refused),
             "seen": None if seen is None else list(seen),
         }
+        self._sandboxes.append(data)
         await self._send_event("sandbox", data)
 
     def _find_stage_input(self, stage: str) -> ArtifactSlot:
@@ -228,8 +231,9 @@ class PipelineDriver:
         self.kept.store_slot(slot)
         self.kept.graded[stage] = [
             (name, {**(spent if name == "graded" else {}), **data, "before": True})
-            for name, data in events
+            for name, data in [*events, *(("sandbox", data) for data in self._sandboxes)]
         ]
+        self._sandboxes = []
         self.kept.write()
         for name, data in events:
             await self._send_event(name, data)

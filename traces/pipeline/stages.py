@@ -117,7 +117,7 @@ def _join_seen_paths(marks: Iterable[RunEvent]) -> str | None:
     or none was used.
     """
     shown = [mark.data.get("seen") for mark in marks if mark.name == "sandbox"]
-    known = [each for each in shown if isinstance(each, list)]
+    known = [each for each in shown if isinstance(each, list | tuple)]
     if not shown or len(known) < len(shown):
         return None
     return json.dumps(sorted({str(path) for paths in known for path in paths}))
