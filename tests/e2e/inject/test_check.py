@@ -54,6 +54,7 @@ PLANTED: dict[str, tuple[str, tuple[str, ...], set[Weakness]]] = {
 
 
 @pytest.mark.gate
+@pytest.mark.many(2)
 @pytest.mark.timeout(500)
 @pytest.mark.parametrize("planted", PLANTED)
 def test_a_check_finds_what_an_agent_was_written_with(planted: str, checked: CheckedFolder) -> None:
@@ -66,7 +67,7 @@ def test_a_check_finds_what_an_agent_was_written_with(planted: str, checked: Che
     assert all(each["times"] == each["judged"] == 3 for each in result.json["findings"])
 
 
-@pytest.mark.gate
+@pytest.mark.thorough
 @pytest.mark.timeout(500)
 def test_tools_answer_from_one_recording_without_live(checked: CheckedFolder) -> None:
     result = checked.check(checked.curl_agent("hasty"), "--yes")

@@ -34,6 +34,7 @@ def test_an_agent_that_fails_without_a_fault_is_run_twice(checked: CheckedFolder
     assert "no key" in note
 
 
+@pytest.mark.thorough
 def test_an_agent_that_fails_at_times_is_a_finding(checked: CheckedFolder, tmp_path: Path) -> None:
     turns, agent = tmp_path / "turns", " ".join(checked.curl_agent("careful"))
     text = f"echo x >> {turns}; [ $(( $(wc -l < {turns}) % 3 )) = 0 ] && exit 7; exec {agent}"
@@ -77,6 +78,7 @@ def test_ten_seconds_give_a_page_and_the_next_check_goes_on(checked: CheckedFold
     assert second.json["runs"] > first.json["runs"]
 
 
+@pytest.mark.thorough
 def test_a_slower_recording_does_not_end_a_campaign(checked: CheckedFolder, tmp_path: Path) -> None:
     turns, agent = tmp_path / "turns", " ".join(checked.curl_agent("hasty"))
     text = f"echo x >> {turns}; [ $(wc -l < {turns}) -gt 8 ] && sleep 6; exec {agent}"
@@ -92,6 +94,7 @@ def test_an_unknown_price_is_refused_where_dollars_are_limited(checked: CheckedF
     assert "no price is known of clinic-1, so --dollars cannot be kept" in result.err
 
 
+@pytest.mark.thorough
 def test_each_task_of_a_file_is_recorded_and_files_for_ci_are_written(
     checked: CheckedFolder, tmp_path: Path
 ) -> None:
