@@ -66,7 +66,7 @@ def test_the_first_screen_of_the_readme_is_true(tmp_path: Path) -> None:
             serving.communicate(timeout=10)
 
 
-@pytest.mark.gate
+@pytest.mark.thorough
 @pytest.mark.timeout(500)
 def test_the_check_of_the_readme_finds_what_it_shows(tmp_path: Path) -> None:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
