@@ -30,7 +30,7 @@ MARK = b"an artifact of the hidden programs"
 SEARCH = f"""
 find / -xdev -path /dev -prune -o -type f -print 2>/dev/null |
  xargs -d '\\n' grep -lF '{MARK.decode()}' 2>/dev/null
-for way in .. ../.. ../../.. ../../../.. /proc/*/cwd /proc/*/cwd/.. /proc/*/root$PWD/..; do
+for way in .. ../.. ../../.. ../../../.. /proc/*/cwd /proc/*/cwd/.. /proc/*/r[o]ot$PWD/..; do
   grep -rlF '{MARK.decode()}' $way/slots $way/state.json $way/pipeline.json 2>/dev/null
 done
 grep -lF '{MARK.decode()}' /proc/[0-9]*/environ 2>/dev/null
