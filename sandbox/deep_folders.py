@@ -41,6 +41,8 @@ def walk_folders(folder: str) -> Iterator[tuple[str, list[os.DirEntry[str]]]]:
 def cut_deep_folders(folder: str) -> int:
     """Remove folders that are too deep, or have too long a path; return how many.
 
+    A folder that is closed, has vanished or is none any more has nothing to remove.
+
     Raises OSError if one cannot be removed.
     """
     removed, waiting = 0, [(folder, 0)]
@@ -53,7 +55,7 @@ def cut_deep_folders(folder: str) -> int:
         try:
             with os.scandir(at) as entries:
                 waiting += [(e.path, level + 1) for e in entries if e.is_dir(follow_symlinks=False)]
-        except PermissionError:
+        except (PermissionError, FileNotFoundError, NotADirectoryError):
             continue
     return removed
 

@@ -16,11 +16,10 @@ import sys
 import zipfile
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-
-from msgspec import Struct
 
 from scenarios.pipeline.compiler import clang_artifacts, emulator_pool, toolchain
 from scenarios.pipeline.compiler.hello import compute_hello_exit
@@ -31,7 +30,8 @@ FROZEN = Path(__file__).parent / "frozen"
 _MADE_BY = "# clang "
 
 
-class InstructionCounts(Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstructionCounts:
     """Instructions that one program executes, including the runtime's."""
 
     plain: int
@@ -40,7 +40,8 @@ class InstructionCounts(Struct, frozen=True, kw_only=True):
     """As T4's golden IR, clang's -O2: N_ref."""
 
 
-class GoldenArtifacts(Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoldenArtifacts:
     """Artifacts by archive name (`T3/gcd`), counts by program name."""
 
     artifacts: Mapping[str, bytes]
