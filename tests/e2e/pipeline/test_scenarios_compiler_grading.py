@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from sandbox.limited_process import WALLS
@@ -255,13 +256,16 @@ def test_an_environment_that_is_not_so_is_worth_nothing(
 
 
 LACKS = (
+    "import sys; sys.path.insert(0, sys.argv[1])\n"  # with msgspec, which is always installed
     "from scenarios.pipeline.compiler.scoring.environment "
     "import find_missing_prerequisites; print(*find_missing_prerequisites(), sep='|')"
 )
 
 
-def test_what_is_missing_for_any_stage_is_known_before_an_agent_starts() -> None:
-    command = (sys.executable, "-S", "-c", LACKS)  # without the packages that were installed
+def test_what_is_missing_for_any_stage_is_known_before_an_agent_starts(tmp_path: Path) -> None:
+    installed = Path(msgspec.__file__).parent
+    (tmp_path / "msgspec").symlink_to(installed)
+    command = (sys.executable, "-S", "-c", LACKS, str(tmp_path))  # without any other package
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.stdout.startswith("unicorn and ziglang not installed: ")
     assert done.stdout.count("\n") == 1
