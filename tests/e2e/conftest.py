@@ -1,6 +1,7 @@
 """After each test of whole commands: what `stumble scan` finds in the stores is a fault."""
 
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,8 @@ import pytest
 from stumble.store.secret_scan import scan_files
 from tests.support.tiers import TIER
 
+DEPTHS = range(4)
+"""Where a store lies below a folder; an installed environment goes on deeper, and has none."""
 SCANNED: set[tuple[Path, int, int]] = set()
 """Files of earlier tests, with size and time of change."""
 
@@ -28,7 +31,7 @@ def no_secret_is_left(
 
 def iter_new_store_files(folder: Path) -> Iterator[Path]:
     """Yield the files of each store below a folder that no earlier test left as they are."""
-    for ignore in folder.rglob(".gitignore"):
+    for ignore in chain.from_iterable(folder.glob("*/" * depth + ".gitignore") for depth in DEPTHS):
         if (ignore.parent / "tapes").is_dir():
             for file in ignore.parent.rglob("*"):
                 if file.is_file() and not file.is_symlink():

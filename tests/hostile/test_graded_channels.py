@@ -247,6 +247,7 @@ print(text.size, len(text.pieces), int(peak) >> 10)
 
 
 @pytest.mark.gate
+@pytest.mark.many(1)
 @pytest.mark.parametrize("line", [b"%015x\n", b"%0120d\n", b"%x "])
 def test_a_file_is_measured_in_bounded_memory(tmp_path: Path, line: bytes) -> None:
     lines = b"".join(line % random.Random(7).getrandbits(50) for _ in range(1000))
