@@ -1,7 +1,8 @@
 """Join the stores of a campaign's shards into one; each cell's first result stays.
 
-A part is a store, a folder with one, or a pack of the campaign's runs. Only tapes, their snapshots
-and plans are taken over: all rows are written anew, so they are those of a campaign on one machine.
+A part is a store, a folder with one, or a pack of the campaign's runs. Tapes, their snapshots and
+plans are taken over, and the rows that would be the same here (`merge_rows`): all rows are those of
+a campaign on one machine.
 """
 
 import fcntl
@@ -16,6 +17,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from scenarios.workspace.blobs import BlobStore, write_atomic_file
+from stumble.campaigns.merge_rows import CopiedRuns
 from stumble.errors import UsageError
 from stumble.packs.pack_cache import open_packed_files
 from stumble.packs.packed_snapshots import import_snapshot
@@ -118,6 +120,8 @@ class _MergeSource(Struct, frozen=True, kw_only=True):
     """The files of one part."""
 
     part: Path
+    store: Path | None
+    """The folder of a store, if it is one."""
     tapes: Sequence[Path]
     plans: Mapping[str, Mapping[str, object]]
     blobs: Path
@@ -132,13 +136,15 @@ def _open_part(part: Path) -> _MergeSource:
         plans = {opened.manifest.main: json.loads(plan.read_bytes())} if plan.is_file() else {}
         named = {str(each["said"]["name"]): each for each in plans.values()}
         return _MergeSource(
-            part=part, tapes=opened.tapes, plans=named, blobs=opened.folder.parent / "snapshots"
-        )
+            part=part, store=None, tapes=opened.tapes, plans=named,
+            blobs=opened.folder.parent / "snapshots",
+        )  # fmt: skip
     root = part / ".stumble" if (part / ".stumble").is_dir() else part
     if not (root / "tapes").is_dir():
         raise UsageError(f"{part}: there is no store (.stumble) in it")
     return _MergeSource(
         part=part,
+        store=root if (root / "index").is_dir() else None,
         tapes=sorted((root / "tapes").glob("*.tape")),
         plans={
             path.parent.name: json.loads(path.read_bytes())
@@ -183,8 +189,11 @@ def _add_tapes(
     step: Callable[[], None],
 ) -> list[str]:
     """Copy all tapes that are whole; return the others, each with the reason."""
-    taken = {_to_key(each): each.id for each in _read_whole_heads(store.tapes.glob("*.tape"))}
-    here, refused = set(taken.values()), list[str]()
+    taken, copied, refused = dict[CellKey, str](), CopiedRuns(), list[str]()
+    for head in _read_whole_heads(store.tapes.glob("*.tape")):
+        taken[_to_key(head)] = head.id
+        copied.add(head, None)
+    here = set(taken.values())
     target = BlobStore(store.root / "snapshots")
     for source in sources:
         for tape in source.tapes:
@@ -198,15 +207,19 @@ def _add_tapes(
             holder = taken.setdefault(_to_key(head), head.id) if now else head.id
             if now and holder != head.id:
                 now.repeated += 1
+                copied.add(head, None)
                 continue
             if now:
                 now.present += head.id in here
                 now.added += head.id not in here
             if head.id not in here:
                 here.add(head.id)
+                copied.add(head, source.store)
                 _copy_tape(tape, store.tapes / tape.name)  # over one that was cut off
             if head.snapshot and source.blobs.is_dir():
                 _add_snapshot(head.snapshot, source.blobs, target, tape)
+    if not refused:  # a store may have judged its runs beside one that is left out
+        copied.copy_rows(store)
     return refused
 
 

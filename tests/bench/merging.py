@@ -21,6 +21,7 @@ from moto.server import ThreadedMotoServer
 
 from scenarios.workspace.snapshot import take_snapshot
 from stumble.runs.environment.workspaces import open_store_blobs
+from stumble.store.index import refresh_index
 from tests.bench.command_cost import STUMBLE, measure_command
 from tests.bench.installed import environment
 from tests.support.stores.judged_fork import keep, told
@@ -34,32 +35,33 @@ SHARDS, FAMILY, TWINS = 4, 50, 3
 PUT = "s3://team/stumble"
 
 
-def make_shards(folder: Path, runs: int) -> list[Path]:
-    """Write the stores of all shards; return their folders."""
+def make_shards(folder: Path, runs: int, family: int = FAMILY) -> list[Path]:
+    """Write the stores of all shards, indexed; `family` runs belong to a recording."""
     folders = [folder / str(number) for number in range(SHARDS)]
     stores = [TraceStore(each / ".stumble") for each in folders]
     work = folder / "work"
     work.mkdir()
-    for family in range(runs // FAMILY):
-        store = stores[family % SHARDS]
-        (work / "order.txt").write_text(f"order {family}")
+    for number in range(runs // family):
+        store = stores[number % SHARDS]
+        (work / "order.txt").write_text(f"order {number}")
         taken = take_snapshot(work, open_store_blobs(StoreDirectory(store.root)))
         head = Trajectory(
-            id=f"source-{family}", recorded_at=1e9, workspace=str(work), snapshot=taken.name
+            id=f"source-{number}", recorded_at=1e9, workspace=str(work), snapshot=taken.name
         )
-        _keep_family(store, head)
+        _keep_family(store, head, family)
     for number, store in enumerate(stores, 1):
         plan = {"said": {"name": "many"}, "shards": SHARDS, "begun": [number]}
         path = store.root / "campaigns" / "many" / "plan.json"
         path.parent.mkdir(parents=True)
         path.write_text(json.dumps(plan))
+        refresh_index(store)
     return folders
 
 
-def _keep_family(store: TraceStore, head: Trajectory) -> None:
+def _keep_family(store: TraceStore, head: Trajectory, runs: int) -> None:
     keep(store, told(ORDER, 1250.4).over(), head)
     fork = replace(head, source="fork", parent=head.id, forked_at="c1", campaign="many")
-    for number in range(FAMILY - 1):
+    for number in range(runs - 1):
         clean = number < TWINS
         name, run = ("clean", told(ORDER, 1250.4)) if clean else ("digit", told(BENT, 1259.4))
         keep(

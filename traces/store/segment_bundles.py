@@ -9,7 +9,7 @@ segments in it are replaced after it was packed.
 
 import shutil
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -34,7 +34,11 @@ class SegmentBundles:
 
         Its name is new: packs list the bundles in them.
         """
-        self._write_folder(uuid.uuid4().hex, segments)
+        self.write_rows(segments, dict(_join_segments(segments)))
+
+    def write_rows(self, segments: Iterable[str], rows: Mapping[str, pa.Table]) -> None:
+        """Write the rows of segments, by relation, each with its segment, as one bundle."""
+        self._write_folder(uuid.uuid4().hex, segments, rows)
 
     def prepare_empty(self) -> None:
         """Write the bundle without rows, unless it is there with all relations."""
@@ -42,7 +46,7 @@ class SegmentBundles:
         if all((folder / f"{relation}.parquet").exists() for relation in SCHEMAS):
             return
         shutil.rmtree(folder, ignore_errors=True)
-        self._write_folder(_EMPTY, {})
+        self._write_folder(_EMPTY, (), dict(_join_segments({})))
 
     def names(self) -> tuple[str, ...]:
         """Return the names of all bundles with rows, sorted."""
@@ -73,11 +77,13 @@ class SegmentBundles:
         (self.folder / name).rename(aside)
         shutil.rmtree(aside)
 
-    def _write_folder(self, name: str, segments: Mapping[str, Mapping[str, pa.Table]]) -> None:
+    def _write_folder(
+        self, name: str, segments: Iterable[str], tables: Mapping[str, pa.Table]
+    ) -> None:
         aside = self._aside / name
         shutil.rmtree(aside, ignore_errors=True)
         aside.mkdir(parents=True)
-        for relation, rows in _join_segments(segments):
+        for relation, rows in tables.items():
             pq.write_table(rows, aside / f"{relation}.parquet", compression="zstd")
         (aside / "segments").write_text("\n".join(sorted(segments)))
         self.folder.mkdir(exist_ok=True)

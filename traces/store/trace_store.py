@@ -49,6 +49,7 @@ _MERGED_TOGETHER = 256
 """Files that are merged into one: the memory of a merge depends on their number."""
 _BUNDLED = 4
 """Fewest new segments of one call that are worth a folder of their own."""
+_COLUMNS_WITH_TAPE = "* REPLACE ($tapes || '/' || trajectory_id || '.tape' AS tape)"
 _PATIENCE = 30.0
 """Seconds to wait for the lock; a compaction holds it until it ends."""
 
@@ -140,18 +141,43 @@ class TraceStore(StoreDirectory):
         """Return the segment of each of these runs that is in the index."""
         with self.open_locked(), duckdb.connect() as reader:
             _restrict_connection(reader)
-            pack = self._packs / str(self._newest_generation()) / "trajectories"
-            loose = _format_path_list((self.index / "trajectories" / "*.parquet",))
-            bundles = self._bundles.paths("trajectories")
-            packed = _format_path_list((pack / "*.parquet", *bundles))
             query = (
-                "WITH known AS (SELECT trajectory_id, parse_filename(filename, true) AS segment"
-                f" FROM read_parquet([{loose}], union_by_name = true, filename = true)"
-                " UNION ALL SELECT trajectory_id, segment"
-                f" FROM read_parquet([{packed}], union_by_name = true))"
-                " SELECT trajectory_id, segment FROM known WHERE trajectory_id IN $ids"
+                f"SELECT trajectory_id, segment FROM ({self._rows_with_segment('trajectories')})"
+                " WHERE trajectory_id IN $ids"
             )
             return dict(reader.execute(query, {"ids": list(ids)}).fetchall())
+
+    def copy_segments(self, origin: "TraceStore", segments: Collection[str]) -> None:
+        """Copy all rows of these segments of another store, none of which is in this one.
+
+        Their tapes, `tapes/<run>.tape`, are in both stores.
+        """
+        rows: dict[str, pa.Table] = {}
+        with origin.open_locked(), duckdb.connect() as reader:
+            _restrict_connection(reader)
+            for name, schema in SCHEMAS.items():
+                given: dict[str, object] = {"names": list(segments)}
+                columns = "*"
+                if "tape" in schema.names:
+                    given["tapes"], columns = str(self.tapes), _COLUMNS_WITH_TAPE
+                query = f"SELECT {columns} FROM ({origin._rows_with_segment(name)})"
+                query += " WHERE segment IN $names"
+                found: pa.Table = reader.sql(query, params=given).to_arrow_table()
+                if found.num_rows:
+                    rows[name] = found.cast(schema.append(SEGMENT_COLUMN))
+        with self._lock(fcntl.LOCK_EX):
+            self._bundles.write_rows(segments, rows)
+
+    def _rows_with_segment(self, relation: str) -> str:
+        """Return SQL for all rows of a relation, each with its segment."""
+        pack = self._packs / str(self._newest_generation()) / relation / "*.parquet"
+        files = (self.index / relation / "*.parquet", pack, *self._bundles.paths(relation))
+        return (
+            f"SELECT {_format_column_list(relation)},"
+            " coalesce(segment, parse_filename(filename, true)) AS segment"
+            f" FROM read_parquet([{_format_path_list(files)}],"
+            " union_by_name = true, filename = true)"
+        )
 
     def read_segment(self, segment: str) -> dict[str, pa.Table]:
         """Return all rows of a segment; empty if there is none."""
