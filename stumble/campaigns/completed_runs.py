@@ -110,6 +110,7 @@ class CampaignFolder:
     """The folder of a campaign in the store: its plan, and the tapes of unfinished runs."""
 
     def __init__(self, store: TraceStore, name: str) -> None:
+        self._store = store
         self.root = store.root / "campaigns" / name
         self.root.mkdir(parents=True, exist_ok=True)
         self.runs = self.root / "runs"
@@ -166,7 +167,7 @@ class CampaignFolder:
         shard: CampaignShard | None = None,
     ) -> None:
         """Write the plan. Raises UsageError if the campaign was begun in other surroundings, or in
-        another number of shards.
+        another number of shards. The store must be indexed.
         """
         before = _read_plan_file(self.plan)
         if before is not None and before["surroundings"] != common:
@@ -176,13 +177,23 @@ class CampaignFolder:
             )
         shards = merge_shard_numbers(self.root.name, before, shard)
         # A campaign begun by an older version has runs without an experiment, and stays without.
-        experiment = before.get("experiment") if before is not None else new_experiment_id()
+        experiment = before.get("experiment") if before else self._find_unplanned_experiment()
         if shard is not None:
             experiment = name_shard_experiment(self.root.name, common, shard)
         part = self.plan.with_suffix(".part")
         plan = {"surroundings": common, "beside": str(beside.absolute()), "said": said}
         part.write_text(json.dumps(plan | {"experiment": experiment} | shards, indent=1))
         part.replace(self.plan)
+
+    def _find_unplanned_experiment(self) -> str:
+        """Return the experiment of the runs that came here without their plan, else a new one."""
+        query = (
+            "SELECT DISTINCT experiment FROM trajectories"
+            " WHERE campaign = $name AND experiment IS NOT NULL"
+        )
+        with self._store.open_locked() as connection:
+            found = connection.execute(query, {"name": self.root.name}).fetchall()
+        return str(found[0][0]) if len(found) == 1 else new_experiment_id()
 
     @property
     def experiment(self) -> str | None:

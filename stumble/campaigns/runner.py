@@ -50,14 +50,14 @@ def run_campaign_session(
     standing, stopped = CampaignProgress(), None
     now = campaign if only is None else replace(campaign, sources=tuple(only))
     with folder.lock_campaign():
+        for why in index.refresh_index(store):
+            display.warn(why)
         folder.save_plan(
             dict(said) | {"name": campaign.name},
             beside,
             fingerprint_surroundings(campaign),
             campaign.shard,
         )
-        for why in index.refresh_index(store):
-            display.warn(why)
         done = find_completed_runs(store, campaign.name)
         try:
             with display.show() as tell:

@@ -1,6 +1,6 @@
 """`stumble gate --against`: the arms, their seal, and the answer."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ from stumble.experiments.noninferiority.arm_pairs import ArmFilter, is_store_pat
 from stumble.experiments.noninferiority.comparison import ArmComparison, PlanOrder, compare_measure
 from stumble.experiments.noninferiority.store_pair import find_other_store, open_store_pair
 from stumble.experiments.seals.analysis_terms import AnalysisTerms, Measure, parse_sealed_terms
+from stumble.experiments.seals.kept_verdicts import is_of_this_judge
 from stumble.experiments.seals.plan_progress import (
     PlanUnit,
     find_plan_units,
@@ -28,6 +29,7 @@ from stumble.experiments.seals.plan_progress import (
 )
 from stumble.experiments.seals.seal_file import ExperimentSeal
 from stumble.experiments.seals.seal_store import find_seal
+from traces.model import JUDGE_VERSION
 from traces.store.trace_store import TraceStore
 
 if TYPE_CHECKING:
@@ -58,6 +60,10 @@ class GateRequest(Struct, frozen=True, kw_only=True):
         )
 
 
+type ArmPair = tuple["PlannedArm", "PlannedArm"]
+"""A candidate and its baseline."""
+
+
 class PlannedArm(Struct, frozen=True, kw_only=True):
     """An arm with the plan and the seal of its campaign, in its own store."""
 
@@ -86,11 +92,47 @@ def compare_candidates(store: TraceStore, asked: GateRequest) -> tuple[ArmCompar
         for candidate, baseline in pair_arms(arms, against, asked.wanted)
     ]
     with open_store_pair(store, other) as connection:
-        return tuple(
-            comparison
-            for candidate, baseline in planned_pairs
-            for comparison in _compare_arms(connection, store, candidate, baseline, asked)
-        )
+        by_today = tuple(_compare_pairs(connection, store, planned_pairs, asked))
+    if all(each.seal is None or is_of_this_judge(each.seal) for each, _ in planned_pairs):
+        return by_today
+    by_kept = () if other else _compare_by_kept_verdicts(store, planned_pairs, asked)
+    return tuple(map(_answer_as_sealed, by_today, by_kept or (None,) * len(by_today)))
+
+
+def _compare_by_kept_verdicts(
+    store: TraceStore, pairs: Sequence[ArmPair], asked: GateRequest
+) -> tuple[ArmComparison, ...]:
+    """Compare by the verdicts that were kept with the seals; empty if there are not of all arms."""
+    names = {each.arm.campaign for pair in pairs for each in pair if each.arm.campaign}
+    with open_store_pair(store, kept=names) as connection:
+        arms = {_get_arm_key(arm): arm for arm in query_arms(connection) if any(arm.judge_versions)}
+        kept = [
+            (
+                replace(one, arm=arms[_get_arm_key(one.arm)]),
+                replace(two, arm=arms[_get_arm_key(two.arm)]),
+            )
+            for one, two in pairs
+            if {_get_arm_key(one.arm), _get_arm_key(two.arm)} <= arms.keys()
+        ]
+        if len(kept) < len(pairs):
+            return ()
+        return tuple(_compare_pairs(connection, store, kept, asked, by_kept=True))
+
+
+def _get_arm_key(arm: ExperimentArm) -> tuple[str | None, ...]:
+    return arm.campaign, arm.agent, arm.model, arm.world
+
+
+def _answer_as_sealed(by_today: ArmComparison, by_kept: ArmComparison | None) -> ArmComparison:
+    """Return the answer of the judge that was sealed, with that of today beside it."""
+    if by_kept is not None:
+        return replace(by_kept, by_today=by_today)
+    if by_today.answer == "error":
+        return by_today
+    why = "the verdicts of the judge that was sealed were not kept"
+    return replace(
+        by_today, answer="inconclusive", reasons=(why, *by_today.reasons), by_today=by_today
+    )
 
 
 def _find_sealed_baseline(
@@ -123,18 +165,40 @@ def _load_planned_arm(store: TraceStore, arm: ExperimentArm) -> PlannedArm:
     return PlannedArm(arm=arm, seal=_find_campaign_seal(store, name), units=units)
 
 
+def _compare_pairs(
+    connection: "duckdb.DuckDBPyConnection",
+    store: TraceStore,
+    pairs: Iterable[ArmPair],
+    asked: GateRequest,
+    *,
+    by_kept: bool = False,
+) -> Iterator[ArmComparison]:
+    """Yield the comparisons by the verdicts of this judge, or by the kept ones of the sealed."""
+    for pair in pairs:
+        seal = pair[0].seal
+        judge = int(str(seal.get_part("judge")["version"])) if seal and by_kept else JUDGE_VERSION
+        yield from (
+            replace(each, judge=judge)
+            for each in _compare_arms(connection, store, pair, asked, judge)
+        )
+
+
 def _compare_arms(
     connection: "duckdb.DuckDBPyConnection",
     store: TraceStore,
-    candidate: PlannedArm,
-    baseline: PlannedArm,
+    pair: ArmPair,
     asked: GateRequest,
+    judge: int,
 ) -> Iterator[ArmComparison]:
+    candidate, baseline = pair
     seal = candidate.seal
     terms = asked.merge_terms(
         parse_sealed_terms(seal.get_part("analysis"), Path(seal.name)) if seal else None
     )
-    breaches = tuple(_list_gate_breaches(connection, store, candidate, baseline, asked, terms))
+    breaches = (
+        *_list_gate_breaches(connection, store, candidate, baseline, asked, terms),
+        *(_list_other_judges(pair, judge) if seal else ()),
+    )
     order: Mapping[bool, PlanOrder] | None = None
     if seal:
         order = {by_task: order_plan_roots(candidate.units, by_task) for by_task in (False, True)}
@@ -171,8 +235,12 @@ def _list_gate_breaches(
     yield from seal_checks.find_seal_breaches(
         connection, store, seal, candidate.arm, candidate.units
     )
-    yield from seal_checks.find_other_judges(seal, baseline.arm)
     yield from seal_checks.find_plan_changes(seal, baseline.seal)
+
+
+def _list_other_judges(pair: ArmPair, judge: int) -> Iterator[str]:
+    for each in pair:
+        yield from seal_checks.find_other_judges(judge, each.arm)
 
 
 def _list_plan_gaps(candidate: PlannedArm, baseline: PlannedArm) -> Iterator[str]:

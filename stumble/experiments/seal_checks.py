@@ -67,7 +67,6 @@ def find_seal_breaches(
         yield from find_file_changes(seal, store)
     except (UsageError, ScenarioError) as error:
         yield f"the plan cannot be compared with the seal: {error}"
-    yield from find_other_judges(seal, arm)
     if arm.again:
         yield f"{arm.again} runs are of cells that were run more than once"
     beyond = sum(unit.beyond for unit in units)
@@ -75,13 +74,12 @@ def find_seal_breaches(
         yield f"{beyond} runs are of no cell of the sealed plan"
 
 
-def find_other_judges(seal: ExperimentSeal, arm: ExperimentArm) -> Iterator[str]:
-    """Yield verdicts on an arm by another judge version than the sealed one."""
-    version = seal.get_part("judge")["version"]
-    others = [each for each in arm.judge_versions if each != version]
+def find_other_judges(judge: int, arm: ExperimentArm) -> Iterator[str]:
+    """Yield verdicts on an arm by another judge version than this one."""
+    others = [each for each in arm.judge_versions if each != judge]
     if others:
         names = ", ".join(map(str, others))
-        yield f"judge.version: sealed {version}, and verdicts on {arm.name} are of {names}"
+        yield f"judge.version: {judge} is asked, and verdicts on {arm.name} are of {names}"
 
 
 def find_plan_changes(seal: ExperimentSeal, of_baseline: ExperimentSeal | None) -> Iterator[str]:

@@ -20,6 +20,7 @@ from stumble.experiments.gate_comparison import GateRequest, compare_candidates
 from stumble.experiments.noninferiority.arm_pairs import ArmFilter
 from stumble.experiments.noninferiority.comparison import ArmComparison, combine_answers
 from stumble.experiments.seals.analysis_terms import AnalysisTerms, parse_sealed_terms
+from stumble.experiments.seals.kept_verdicts import keep_verdicts
 from stumble.experiments.seals.plan_progress import PlanUnit, compute_look_sizes, find_plan_units
 from stumble.experiments.seals.seal_store import find_seal
 from traces.store.trace_store import TraceStore
@@ -53,15 +54,15 @@ def run_sealed_campaign(
             campaign, store, said, beside, ca=ca, workers=workers, display=display, only=only
         )
 
-    terms = _load_sealed_terms(campaign, beside, store)
-    if terms is None or terms.against is None:
-        return SequentialResult(outcome=run(None))
-    return _run_looks(campaign, store, terms, run, display.warn)
-
-
-def _load_sealed_terms(campaign: Campaign, beside: Path, store: TraceStore) -> AnalysisTerms | None:
     seal = find_seal(campaign.name, beside, store) if campaign.seal else None
-    return parse_sealed_terms(seal.get_part("analysis"), beside) if seal else None
+    terms = parse_sealed_terms(seal.get_part("analysis"), beside) if seal else None
+    if terms is None or terms.against is None:
+        result = SequentialResult(outcome=run(None))
+    else:
+        result = _run_looks(campaign, store, terms, run, display.warn)
+    if seal:
+        keep_verdicts(seal, beside, store)
+    return result
 
 
 def _run_looks(

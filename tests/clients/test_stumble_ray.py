@@ -103,10 +103,12 @@ def test_no_cell_is_lost_or_made_twice(nodes: RayNodes, tmp_path: Path) -> None:
         assert resumed.returncode in (0, 5), err
         assert out.startswith("{"), out
         assert json.loads(out)["retried_now"] >= 1
+        assert "[state-dump]" not in err, "Ray's log of the lost node"
+        assert "[state-dump]" in (many.folder / ".stumble" / "logs" / "ray.log").read_text()
 
         pack = str(one.folder / "nightly.stumble")
         assert many.stumble("pack", "nightly.toml", "-o", pack).code == 0
-        said = one.stumble("campaign", pack, env={"SHOP_KEY": "of-the-author"})
+        said = one.stumble("campaign", pack, "--trust", env={"SHOP_KEY": "of-the-author"})
         assert said.code in (0, 5), said.err
     runs = [run for run in many.runs() if run.campaign == "nightly"]
     assert max(Counter((run.parent, run.cell) for run in runs).values()) == 1

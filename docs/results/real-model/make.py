@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+import click
 import duckdb
 from figure import draw_rates
 
@@ -34,6 +35,7 @@ def main() -> None:
     parser.add_argument("--rows", type=Path)
     parser.add_argument("--part", default="*")
     asked = parser.parse_args()
+    asked.folder.mkdir(parents=True, exist_ok=True)
     if asked.rows is None:
         packs = sorted(HERE.glob(f"{asked.part}.stumble"))
         make_rows(packs, asked.folder, with_answers=asked.part == "*")
@@ -72,7 +74,7 @@ def list_answers(packs: Sequence[Path], home: str) -> Iterator[Mapping[str, obje
 
     A gate needs the plan, which a store has after `campaign`: no run is left to do.
     """
-    for file in (*HERE.glob("*.toml"), *HERE.glob("*.seal.json")):
+    for file in (*HERE.glob("*.toml"), *HERE.glob("*.seal.json"), *HERE.glob("*.verdicts.csv")):
         shutil.copy(file, home)
     for pack in packs:
         sealed = json.loads(pack.with_suffix(".seal.json").read_text())
@@ -82,6 +84,11 @@ def list_answers(packs: Sequence[Path], home: str) -> Iterator[Mapping[str, obje
         words = ("gate", "--campaign", sealed["campaign"], "--require-seal", "--json")
         found = json.loads(run_stumble(home, *words))
         [check] = found["checks"]
+        now = check["by_today"]
+        click.echo(
+            f"{sealed['campaign']}: judge {check['judge']}, as sealed: {check['answer']}"
+            + (f"; judge {now['judge']} of today: {now['answer']}" if now else "")
+        )
         yield {
             "part": sealed["campaign"],
             "against": sealed["analysis"]["against"],

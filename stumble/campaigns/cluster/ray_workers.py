@@ -8,7 +8,6 @@ processor for it.
 import os
 import pickle
 import signal
-import sys
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
@@ -275,7 +274,7 @@ def open_ray_workers(
     unrecorded = sum(source.tape is None for source in campaign.sources)
     size = max(1, min(unrecorded, count_usable_processors()))
     local = LocalWorkers(campaign, store, folder, ca, range(size))
-    with _connect(plan) as ray:
+    with _connect(plan, store.log_path("ray")) as ray:
         jobs = plan.jobs or int(ray.cluster_resources().get("CPU", 0))
         if jobs < 1:
             raise UsageError(f"--on {plan.ray}: no node of the cluster has a processor")
@@ -291,8 +290,11 @@ def open_ray_workers(
 
 
 @contextmanager
-def _connect(plan: WorkerPlan) -> Iterator[Any]:
-    """Connect to the cluster of the plan, of RAY_ADDRESS or of this machine; else start one."""
+def _connect(plan: WorkerPlan, log: Path) -> Iterator[Any]:
+    """Connect to the cluster of the plan, of RAY_ADDRESS or of this machine; else start one.
+
+    Ray prints the last lines of a lost node's log, at last in its end: they go to the log file.
+    """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     try:
@@ -312,7 +314,7 @@ def _connect(plan: WorkerPlan) -> Iterator[Any]:
         raise UsageError(f"--on {plan.ray}: no connection: {_last_line(error)}") from None
     finally:
         signal.signal(signal.SIGTERM, handler)  # Ray's own would end us before the workers do
-    with redirect_stdout(sys.stderr):  # Ray prints there that a node has gone, at last in its end
+    with log.open("a") as file, redirect_stdout(file):
         try:
             yield ray
         finally:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import replace
 from typing import TYPE_CHECKING
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from stumble.experiments.noninferiority.arm_evidence import (
     ExperimentArm,
@@ -68,7 +68,10 @@ class ArmComparison(Struct, frozen=True, kw_only=True):
     """The look that decided, or the last one reached."""
     reasons: tuple[str, ...] = ()
     """Why there is no answer, or the errors."""
-    notes: tuple[str, ...] = field(default=())
+    judge: int | None = None
+    """The version of the judge whose verdicts are compared."""
+    by_today: "ArmComparison | None" = None
+    """The same by the judge of this version, if another was sealed."""
 
 
 def compare_measure(

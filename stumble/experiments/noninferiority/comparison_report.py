@@ -99,6 +99,12 @@ def _list_comparison_details(found: ArmComparison) -> Iterator[str]:
     if found.bounds.difference is not None and unknown and found.answer != "error":
         yield f"unknown or without a counterpart: {unknown}; {describe_movement(found.sample)}"
     yield from found.reasons or _explain_undecided(found)
+    if now := found.by_today:
+        if found.judge != now.judge:
+            yield f"by the verdicts of judge {found.judge}, kept when it was sealed"
+        yield f"by judge {now.judge} of today: {ANSWER_LABELS[now.answer]}, " + (
+            _format_comparison_evidence(now)
+        )
 
 
 def _explain_undecided(found: ArmComparison) -> Iterator[str]:
@@ -151,6 +157,8 @@ def comparison_to_dict(found: ArmComparison) -> dict[str, object]:
             "spending": found.terms.spending,
         },
         "reasons": list(found.reasons or _explain_undecided(found)),
+        "judge": found.judge,
+        "by_today": found.by_today and comparison_to_dict(found.by_today),
     }
 
 

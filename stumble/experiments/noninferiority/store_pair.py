@@ -1,6 +1,6 @@
 """Connection to one store, or to two merged ones: the baseline may be in another store."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from stumble.errors import UsageError
 from stumble.experiments.noninferiority.arm_evidence import BASELINE_PREFIX
+from stumble.experiments.seals.kept_verdicts import replace_verdicts
 from stumble.store import index
 from traces.store.definitions_file import load_definitions
 from traces.store.schema import SCHEMAS
@@ -20,10 +21,13 @@ if TYPE_CHECKING:
 
 @contextmanager
 def open_store_pair(
-    store: TraceStore, other: Path | None = None
+    store: TraceStore, other: Path | None = None, kept: Collection[str] = ()
 ) -> Iterator["duckdb.DuckDBPyConnection"]:
-    """Open a store, or the store merged with another. Raises UsageError if that is no store."""
-    if other is None:
+    """Open a store, or the store merged with another, or with the kept verdicts of campaigns.
+
+    Raises UsageError if the other is no store.
+    """
+    if other is None and not kept:
         with store.open_locked() as connection:
             yield connection
         return
@@ -31,11 +35,14 @@ def open_store_pair(
 
     with duckdb.connect() as connection:
         load_definitions(connection)
-        for name, table in _merge_store_tables(store, find_other_store(other)).items():
+        tables = _merge_store_tables(store, find_other_store(other) if other else None)
+        for name, table in tables.items():
             connection.register("arriving", table)
             connection.execute(f'DROP VIEW "{name}"')
             connection.execute(f'CREATE TABLE "{name}" AS FROM arriving')
             connection.unregister("arriving")
+        if kept:
+            replace_verdicts(connection, kept, store)
         yield connection
 
 
@@ -75,27 +82,28 @@ _ANCESTORS_SQL = "SELECT * FROM trajectories WHERE trajectory_id NOT IN (SELECT 
 """Runs of the other store under their own ids: roots of forks are found by these."""
 
 
-def _merge_store_tables(store: TraceStore, other: TraceStore) -> dict[str, pa.Table]:
-    """Return the relations that the view `strikes` reads, with the rows of both stores."""
+def _merge_store_tables(store: TraceStore, other: TraceStore | None) -> dict[str, pa.Table]:
+    """Return the relations of injections, with the rows of both stores."""
     tables = {name: schema.empty_table() for name, schema in SCHEMAS.items()}
-    with store.open_locked() as connection, other.open_locked() as other_connection:
+    with store.open_locked() as connection:
+        for name in _RENAMED_COLUMNS:
+            tables[name] = _fetch_relation_table(connection, f'FROM "{name}"', name)
+    if other is None:
+        return tables
+    known_ids = tables["trajectories"].column("trajectory_id").to_pylist()
+    with other.open_locked() as connection:
         for name, renamed in _RENAMED_COLUMNS.items():
-            own_table = _fetch_relation_table(connection, f'FROM "{name}"', name)
-            parts = [
-                own_table,
-                _fetch_relation_table(other_connection, renamed, name, begins=BASELINE_PREFIX),
-            ]
+            parts = [_fetch_relation_table(connection, renamed, name, begins=BASELINE_PREFIX)]
             if name == "trajectories":
-                known_ids = own_table.column("trajectory_id").to_pylist()
                 parts.append(
-                    _fetch_relation_table(other_connection, _ANCESTORS_SQL, name, known=known_ids)
+                    _fetch_relation_table(connection, _ANCESTORS_SQL, name, known=known_ids)
                 )
-            tables[name] = pa.concat_tables(parts)
+            tables[name] = pa.concat_tables([tables[name], *parts])
     return tables
 
 
 def _fetch_relation_table(
     connection: "duckdb.DuckDBPyConnection", sql: str, name: str, **asked: object
 ) -> pa.Table:
-    answer: pa.Table = connection.execute(sql, asked or None).to_arrow_table()
+    answer: pa.Table = connection.sql(sql, params=asked or None).to_arrow_table()
     return answer.cast(SCHEMAS[name])

@@ -14,6 +14,7 @@ from stumble.campaigns.completed_runs import CampaignFolder
 from stumble.campaigns.spec import Campaign, parse_campaign
 from stumble.errors import UsageError
 from stumble.experiments.seals.analysis_terms import AnalysisTerms, parse_terms
+from stumble.experiments.seals.kept_verdicts import import_verdicts
 from stumble.experiments.seals.seal_contents import collect_seal_contents
 from stumble.experiments.seals.seal_file import ExperimentSeal, find_value_differences, read_seal
 from traces.store.trace_store import TraceStore
@@ -76,6 +77,7 @@ def apply_seal(
         raise UsageError(_describe_seal_changes(seal, changed))
     if not _stored_seal_path(store, campaign.name).exists():
         seal.write(_stored_seal_path(store, campaign.name))
+    import_verdicts(seal, beside, store)
     _store_option_keys(store, campaign.name, said, beside)
     return replace(campaign, seal=seal.digest)
 
@@ -88,7 +90,8 @@ def find_campaign_changes(
         {"seal": {**seal.get_part("analysis"), **_read_seal_table(said)}}, beside
     )
     now = collect_seal_contents(campaign, terms, beside.absolute().parent)
-    return tuple(find_value_differences(seal.contents, now))
+    # The judge reads what the runs left, and its sealed verdicts are kept: see kept_verdicts.
+    return tuple(find_value_differences(seal.contents, now | {"judge": seal.contents["judge"]}))
 
 
 def find_file_changes(seal: ExperimentSeal, store: TraceStore) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """A sealed campaign of the practice agent, from its seal to the answer of a gate."""
 
+import csv
 import json
 from pathlib import Path
 from xml.etree import ElementTree
@@ -67,6 +68,18 @@ def test_the_gate_answers_as_it_was_sealed(bench: Bench) -> None:
     by_seal = bench.stumble("gate", "--campaign", "five", "--against", "practice/naive")
     assert by_seal.code == 0
     assert f"sealed {seal(bench)[:12]}" in by_seal.out
+
+
+def test_verdicts_are_kept_with_the_seal(bench: Bench) -> None:
+    with (bench.folder / "five.verdicts.csv").open(newline="") as file:
+        kept = list(csv.DictReader(file))
+    assert len(kept) == 5 * 2
+    judged = bench.ask(
+        "select injection_id, judge_version, class from judged_injections order by 1"
+    )
+    assert [
+        (row["injection_id"], int(row["judge_version"]), row["class"]) for row in kept
+    ] == judged
 
 
 @pytest.mark.parametrize(

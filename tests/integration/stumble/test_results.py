@@ -1,7 +1,7 @@
 """The tables of published results come out of their recordings, to the digit.
 
-All packs take minutes: `make test-real` makes everything anew. Here the rows of one part come out
-of its pack, and tables and figure out of all rows.
+Everything comes out of all packs, in the judge's answers too: by the verdicts of the day on which
+the plans were sealed, whatever the judge of today says.
 """
 
 import csv
@@ -25,7 +25,7 @@ PARTS = sorted(path.stem for path in RESULTS.glob("*.stumble"))
 
 def make(folder: Path, *words: str) -> None:
     command = [sys.executable, str(RESULTS / "make.py"), str(folder), *words]
-    assert subprocess.run(command, timeout=300, check=False).returncode == 0
+    assert subprocess.run(command, timeout=1000, check=False).returncode == 0
 
 
 @pytest.mark.gate
@@ -36,16 +36,11 @@ def test_tables_and_figure_come_out_of_the_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.gate
-def test_rows_come_out_of_the_recordings(tmp_path: Path) -> None:
-    make(tmp_path, "--part", PART)
-    with (RESULTS / "rows.csv").open(newline="") as file:
-        shipped = list(csv.DictReader(file))
-    with (tmp_path / "rows.csv").open(newline="") as file:
-        made = list(csv.DictReader(file))
-    temperature, policy = PART.removeprefix("t").split("-", 1)
-    known = [row for row in shipped if (row["temperature"], row["policy"]) == (temperature, policy)]
-    assert len(made) == 84
-    assert made == known
+@pytest.mark.timeout(1200)
+def test_everything_comes_out_of_the_recordings(tmp_path: Path) -> None:
+    make(tmp_path / "made")
+    for name in ("rows.csv", "answers.csv", "rates.csv", "differences.csv", "rates.svg"):
+        assert (tmp_path / "made" / name).read_bytes() == (RESULTS / name).read_bytes(), name
 
 
 def test_the_rows_are_those_of_the_packs() -> None:
