@@ -92,19 +92,25 @@ def list_texts(exchange: Exchange) -> Iterator[bytes]:
     yield from inflated(response.body)
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_a_secret_is_not_recorded(name: str, recorded: Mapping[str, Exchange]) -> None:
+def test_no_secret_is_recorded(recorded: Mapping[str, Exchange]) -> None:
+    """In one test, as one program sends all cases."""
+    assert [name for name in CASES if is_recorded(name, recorded[name])] == []
+
+
+def is_recorded(name: str, exchange: Exchange) -> bool:
+    """Whether an exchange has a case's secret, or the end of it, or another length."""
     secret, (_, _, body) = CASES[name]
-    exchange = recorded[name]
-    assert exchange.response is not None
-    assert len(exchange.request.body) == len(body) or name.startswith("brotli")
-    for text in list_texts(exchange):
-        assert copies(secret.encode(), text) == 0
-        if name.startswith("token"):
-            assert core(secret)[-12:] not in text
-        elif not name.startswith(("place", "parameter")):
-            assert secret[-TAIL:].encode() not in text
-            assert quote(secret, safe="")[-TAIL:].encode() not in text
+    parts: tuple[bytes, ...] = ()
+    if name.startswith("token"):
+        parts = (core(secret)[-12:],)
+    elif not name.startswith(("place", "parameter")):
+        parts = (secret[-TAIL:].encode(), quote(secret, safe="")[-TAIL:].encode())
+    texts = list(list_texts(exchange))
+    return (
+        (len(exchange.request.body) != len(body) and not name.startswith("brotli"))
+        or any(copies(secret.encode(), text) for text in texts)
+        or any(part in text for part in parts for text in texts)
+    )
 
 
 def test_a_scan_finds_nothing(tape: Path) -> None:
