@@ -35,24 +35,26 @@ def cut(
     *,
     after_bytes: Annotated[int, NumberRange(-1, 1 << 40)] = -1,
     after_events: Annotated[int, NumberRange(-1, 1 << 20)] = -1,
-    how: Literal["reset", "fin", "sse_error"] = "reset",
+    how: Literal["reset", "fin", "sse_error", "end"] = "reset",
 ) -> Exchange:
     """Break off the response after some bytes or stream events; by default in the middle.
 
     Incident: a load balancer that closes idle connections, an evicted pod. The tool has executed
     the request. With 0 bytes not even the response head arrives. `how` ends the connection with a
     reset (`reset`), an orderly close (`fin`), or, in an event stream, an error event in place of
-    the rest (`sse_error`). That event, in the format of the stream's provider, is the only
+    the rest (`sse_error`), or the stream's own end, so that only the events with a finish are
+    missing (`end`). The error event, in the format of the stream's provider, is the only
     fabricated part.
     """
     answer = exchange.response
     if answer is None:
         raise NoInjectionSite("there is no answer to break off")
-    if how == "sse_error" and mcp.read_client_message(exchange.request) is not None:
+    if how in ("sse_error", "end") and mcp.read_client_message(exchange.request) is not None:
         raise NoInjectionSite("MCP has no error event; its error is a response: use protocol_error")
     events = _find_event_ends(answer, after_events, how)
     size = len(answer.body)
-    if after_events >= 0 or (how == "sse_error" and after_bytes < 0):
+    is_whole = how in ("sse_error", "end")
+    if after_events >= 0 or (is_whole and after_bytes < 0):
         after = after_events if after_events >= 0 else len(events) // 2
         if after >= len(events):
             raise NoInjectionSite(f"the stream has no more than {len(events)} events")
@@ -61,14 +63,15 @@ def cut(
         keep = after_bytes if after_bytes >= 0 else size // 2
     if keep >= size:
         raise NoInjectionSite(f"the answer has no more than {size} bytes")
-    if how == "sse_error":  # only whole events, so that the error event can be parsed
+    if is_whole:  # only whole events, so that what follows can be parsed
         keep = max((end for end in events if end <= keep), default=0)
     chunks = keep_first_bytes(answer.chunks, keep)
-    if how == "sse_error":
+    if is_whole:
         at = chunks[-1].at if chunks else answer.at
-        last = Chunk(at=at, data=_make_breakdown_event(exchange))
         headers = tuple(each for each in answer.headers if each[0].lower() != "content-length")
-        failed = replace(answer, headers=headers, chunks=(*chunks, last), ended=at)
+        if how == "sse_error":
+            chunks = (*chunks, Chunk(at=at, data=_make_breakdown_event(exchange)))
+        failed = replace(answer, headers=headers, chunks=chunks, trailers=(), ended=at)
         return replace(exchange, response=failed, error=None)
     error = "eof" if how == "fin" else "reset"
     if not keep:
@@ -83,7 +86,7 @@ def _find_event_ends(answer: Response, after_events: int, how: str) -> list[int]
     is_plain = decode_content(answer.headers, answer.body) == answer.body
     if is_plain and stream_events.is_event_stream(answer.headers):
         return stream_events.find_event_ends(answer.headers, answer.body)
-    if after_events >= 0 or how == "sse_error":
+    if after_events >= 0 or how in ("sse_error", "end"):
         raise NoInjectionSite("the answer is no stream of events")
     return []
 

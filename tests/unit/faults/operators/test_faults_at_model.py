@@ -347,6 +347,21 @@ def test_a_stream_breaks_off_with_the_providers_error_event(name: str) -> None:
     assert struck.injection.detect == "D0"
 
 
+@every_dialect
+def test_a_stream_ends_as_it_should_without_its_finish(name: str) -> None:
+    after = {"gemini": 0, "ollama": 1}.get(name, 3)
+    fault = at_model("cut", params={"how": "end", "after_events": after})
+    struck = strike(fault, name, stream=True)
+
+    clean, got = struck.clean.seen[1].response, struck.got.response
+    assert clean is not None
+    assert got is not None
+    assert struck.got.error is None
+    assert got.chunks == clean.chunks[:after]
+    assert got.ended is not None, "no client sees a connection break"
+    assert name == "gemini" or struck.answer.finish is None
+
+
 def test_an_error_event_never_stands_in_the_middle_of_another() -> None:
     by_events = strike(at_model("cut", params={"how": "sse_error", "after_events": 2}), stream=True)
     assert by_events.got.response is not None
