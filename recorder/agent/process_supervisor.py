@@ -13,6 +13,9 @@ signal that ended it.
 An agent may stop or kill its parent. So the supervisor has a parent of its own, the guard, which
 continues it when it is stopped, adopts what it leaves when it is killed, and ends that.
 
+Both leave the agent's folder once it is started: an agent may count the programs that run in its
+folder under its name, which is among their arguments.
+
 If WRAPPED is 1, PROGRAM runs an agent in a PID namespace, forwards signals to it and ends last, so
 it is excluded from signals sent to single processes.
 
@@ -221,11 +224,13 @@ def main() -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if it is ignored, there is nothing to wait for
     if supervisor := os.fork():
         os.close(int(orders))
+        os.chdir("/")
         code = SupervisorGuard(float(grace), False).wait_for_supervisor(supervisor)
     else:
         os.set_inheritable(int(orders), False)
         agent = ProcessSupervisor(int(orders), float(grace), wrapped == "1", ours)
         agent.start_agent(program, command)
+        os.chdir("/")
         code = agent.supervise_agent()
     exit_as_child(code)
 

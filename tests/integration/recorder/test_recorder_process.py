@@ -120,6 +120,19 @@ def test_what_cannot_run_is_said_before_anything_is_started(tmp_path) -> None:
         on_loop(run_agent_process(["text"], env={"PATH": str(tmp_path)}))
 
 
+def test_no_program_of_ours_runs_in_the_agents_folder(tmp_path) -> None:
+    """An agent may count those that do, and have its name among their arguments."""
+    counted = tmp_path / "counted"
+    script = f"""for nth in $(seq 9); do
+        for each in /proc/[0-9]*; do
+            [ "$(readlink $each/cwd)" != "{tmp_path}" ] || tr '\\0' ' ' < $each/cmdline; echo
+        done > {counted}
+        grep -q "_supervisor[.]py" {counted} || exit 0
+    done; exit 1"""
+    assert agent(script, cwd=tmp_path).code == 0
+    assert "sh -c for nth" in counted.read_text()
+
+
 def test_the_budget_ends_the_agent_and_its_children(tmp_path) -> None:
     pid = tmp_path / "pid"
     ended = agent(f"trap '' TERM; {FOREVER} & echo $! > {pid}; wait; {FOREVER}", budget=0.3)
