@@ -503,6 +503,8 @@ class TerminalEvent(Struct, frozen=True, kw_only=True):
     """Whether an answer of a model was under way."""
     mode: int
     """1 if the agent read whole lines, plus 2 if what is typed was shown."""
+    drawn: int = 0
+    """Bytes of the agent's output since the input before, or since the conversation went on."""
     size: int = 0
     """Bytes of the keys, or of the reply."""
     rows: int = 0

@@ -49,6 +49,11 @@ class AgentTerminal:
         self._pending = bytearray()
         self._began = self._printed = time.monotonic()
         self.has_printed = self._has_hung_up = False
+        self.drawn = 0
+        """Bytes of output since the last input, or since the conversation went on."""
+        self.progressed = 0.0
+        """When the conversation last went on, in seconds since the terminal was opened."""
+        self._progress = Progress()
 
     @contextmanager
     def open_streams(self, out: IO[bytes] | None) -> Iterator[AgentStreams]:
@@ -85,6 +90,13 @@ class AgentTerminal:
 
     def tick(self, ours: int) -> None:
         """Handle what is due."""
+
+    def note_progress(self) -> Progress:
+        """Return how far the conversation is; what was drawn before it went on counts no more."""
+        progress = self.measure_progress()
+        if progress != self._progress:
+            self._progress, self.progressed, self.drawn = progress, self.now, 0
+        return progress
 
     def type_bytes(self, data: bytes) -> None:
         """Queue input for the agent."""
@@ -135,6 +147,8 @@ class AgentTerminal:
         except OSError:  # nothing now, or nobody has the other side open
             return False
         self._printed, self.has_printed = time.monotonic(), True
+        self.note_progress()
+        self.drawn += len(data)
         if kinds := self.queries.find_queries(data):
             self.hear_queries(kinds)
         with suppress(OSError):  # the user's terminal hung up

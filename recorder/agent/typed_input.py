@@ -27,6 +27,14 @@ PATIENCE, STARTING = 5.0, 30.0
 """Seconds of quiet output, with no answer under way, after which input that waits is typed: to an
 agent that has printed something, and to one that has not.
 """
+STALLED = 20.0
+"""Seconds without input or progress after which it is typed though the output is never quiet."""
+PAUSE, DRAWING = 0.5, 8.0
+"""A user who paused this long has seen what was drawn; how long a replay waits for as much."""
+
+
+TYPED = ("keys", "size", "hangup")
+"""Kinds of input that a user gives; the others are replies of the terminal."""
 
 
 class RecordedTerminal(AgentTerminal):
@@ -109,7 +117,7 @@ class RecordedTerminal(AgentTerminal):
         if self._kept_bytes > MAX_KEPT_BYTES:
             self.is_whole = False
             return
-        progress, now = self.measure_progress(), self.now
+        progress, now = self.note_progress(), self.now
         last = self._kept[-1][0].at if self._kept else 0.0
         rows, columns = self._size
         event = TerminalEvent(
@@ -121,11 +129,14 @@ class RecordedTerminal(AgentTerminal):
             exchanges=progress.exchanges,
             answering=progress.is_answering,
             mode=mode,
+            drawn=self.drawn,
             size=len(data),
             rows=rows,
             columns=columns,
         )
         self._kept.append((event, data))
+        if kind in TYPED:
+            self.drawn = 0
 
 
 class PlayedTerminal(AgentTerminal):
@@ -136,11 +147,11 @@ class PlayedTerminal(AgentTerminal):
         self._due = deque[tuple[TerminalEvent, bytes]]()
         self._replies = defaultdict[str, deque[bytes]](deque)
         for event, data in given.split_events():
-            if event.kind in ("keys", "size", "hangup"):
+            if event.kind in TYPED:
                 self._due.append((event, data))
             else:
                 self._replies[event.kind].append(data)
-        self._acted = 0.0
+        self._acted = self._last_at = 0.0
         self._missing_steps = self._missing_exchanges = 0
         """How many fewer there were when patience ended: later input does not wait for them."""
 
@@ -163,7 +174,7 @@ class PlayedTerminal(AgentTerminal):
         if not self._due or self._pending or not self._is_due(self._due[0][0], ours):
             return
         event, data = self._due.popleft()
-        self._acted = self.now
+        self._acted, self._last_at, self.drawn = self.now, event.at, 0
         if event.kind == "size":
             set_window_size(ours, event.rows, event.columns)
         elif event.kind == "hangup":
@@ -175,21 +186,34 @@ class PlayedTerminal(AgentTerminal):
             self.type_bytes(data)
 
     def _is_due(self, event: TerminalEvent, ours: int) -> bool:
-        progress = self.measure_progress()
+        progress = self.note_progress()
         quiet = min(self.quiet_seconds, self.now - self._acted)
         if progress.is_answering and not event.answering:
             return False
         is_started = self.has_printed or not event.printed
         steps = progress.steps + self._missing_steps
         exchanges = progress.exchanges + self._missing_exchanges
-        if quiet >= (PATIENCE if is_started else STARTING):
+        if quiet >= (PATIENCE if is_started else STARTING) or self._has_stalled(event):
             self._missing_steps += max(0, event.steps - steps)
             self._missing_exchanges += max(0, event.exchanges - exchanges)
             return True
         is_there = steps >= event.steps and exchanges >= event.exchanges
-        is_there = is_there and read_mode(ours) == event.mode
+        is_there = is_there and read_mode(ours) == event.mode and self._is_drawn(event)
         enough = min(max(event.quiet, MIN_QUIET), MAX_QUIET)
         return is_started and is_there and quiet >= enough
+
+    def _get_idle_seconds(self) -> float:
+        """Return for how long there was no input, and the conversation did not go on."""
+        return self.now - max(self._acted, self.progressed)
+
+    def _has_stalled(self, event: TerminalEvent) -> bool:
+        return self._get_idle_seconds() >= max(STALLED, event.at - self._last_at)
+
+    def _is_drawn(self, event: TerminalEvent) -> bool:
+        """Return whether half as much is drawn as there was, which differs with what blinks."""
+        pause = event.at - self._last_at
+        waits = pause >= PAUSE and self.drawn < event.drawn / 2
+        return not waits or self._get_idle_seconds() >= min(pause, DRAWING)
 
 
 def open_typed_input(keyboard: int = 0) -> RecordedTerminal | None:

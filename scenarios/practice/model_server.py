@@ -124,6 +124,7 @@ class ModelServer:
                     web.post(route, partial(self._handle_request, each))
                     for route, each in _MODEL_ROUTES.items()
                 ),
+                *(web.get(path, _greet_client) for path in _GREETING_PATHS),
                 web.get("/v1/models", self._list_models),
                 web.get("/v1/responses", self._handle_websocket),
             ]
@@ -547,6 +548,14 @@ _DIALECT_PATHS = {
     "/api/chat": OLLAMA_CHAT,
     "/api/generate": OLLAMA_GENERATE,
 }
+
+
+_GREETING_PATHS = ("/api/hello", "/v1/oauth/hello")
+"""What Claude Code asks for before its first start at a terminal goes on."""
+
+
+async def _greet_client(_: web.Request) -> web.Response:
+    return _make_json_response({"message": "hello"})
 
 
 def _parse_failure_option(text: str) -> tuple[int, int]:

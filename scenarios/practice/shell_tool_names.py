@@ -3,9 +3,9 @@
 Wire facts, observed on the versions that tests/agents pins: mini-swe-agent 2 and most programs on
 an SDK offer `bash` with {"command"}, Claude Code `Bash` with the same, Codex `exec_command` with
 {"cmd"}, or `shell_command` with {"command"} if it has no terminal, Gemini CLI and qwen-code
-`run_shell_command`, OpenHands `terminal`, Grok Build 1.0 `run_terminal_command`, Cline 3.0
-`run_commands` with a list of them. Some require more arguments: opencode's `bash` requires a
-`description`.
+`run_shell_command`, OpenHands `terminal`, gptme `shell`, Grok Build 1.0 `run_terminal_command`,
+Cline 3.0 `run_commands` with a list of them. Some require more arguments: opencode's `bash`
+requires a `description`.
 """
 
 import json
@@ -61,6 +61,7 @@ SHELL_TOOLS = (
     ShellTool(tool="shell_command"),
     ShellTool(tool="run_shell_command"),
     ShellTool(tool="terminal"),
+    ShellTool(tool="shell"),
     ShellTool(tool="run_terminal_command"),
     ShellTool(tool="run_commands", command_argument="commands", in_list=True),
 )

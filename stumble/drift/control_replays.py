@@ -33,6 +33,7 @@ MAX_CONTROL_ROUNDS = 8
 
 MAX_OWN_SECONDS = 60.0
 """Longest time that an agent may work by itself for a control that nobody asked for."""
+MAX_TYPING_SECONDS = 10.0
 LEARN_HINT = "`stumble record --times 2` learns what differs from run to run"
 
 
@@ -69,10 +70,16 @@ def run_unasked_control(tape: Path) -> Iterator[str]:
 
 
 def measure_own_seconds(recording: Tape) -> float:
-    """Return how long an agent worked while no request was being answered."""
+    """Return how long an agent worked while no request was being answered.
+
+    A time in which a user typed counts MAX_TYPING_SECONDS at most, as a replay waits no longer.
+    """
     own = last = 0.0
+    keys = [event.at for event in (recording.input.events if recording.input else ())]
     for each in sorted(recording.exchanges, key=lambda each: each.started):
-        own += max(0.0, each.started - last)
+        is_typed = any(last <= at < each.started for at in keys)
+        time_between = max(0.0, each.started - last)
+        own += min(time_between, MAX_TYPING_SECONDS) if is_typed else time_between
         ended = each.response.ended if each.response else None
         last = max(last, each.started if ended is None else ended)
     return own

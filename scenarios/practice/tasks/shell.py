@@ -6,6 +6,7 @@ Wire fact: mini-swe-agent 2 offers one tool `bash` with {"command": ...}, shows 
 the output. Gemini CLI shows `Output:` and the output between two tags, then lines about the
 command: its exit code if that is not 0, and its process group; qwen-code shows the same lines
 without tags, after the command. OpenHands appends the exit code and more in brackets to the output.
+Vibe shows JSON with `stdout`, Cline a list of JSON objects with `result` and `success`.
 """
 
 import json
@@ -58,12 +59,17 @@ def parse_shell_result(text: str) -> dict[str, Json] | None:
         return {"returncode": int(match[2] or 0), "output": output}
     if match := _OPENHANDS_RESULT.match(text):
         return {"returncode": int(match[2]), "output": match[1]}
-    if not text.startswith(("{", "<returncode>")):
+    if not text.startswith(("{", "[{", "<returncode>")):
         return {"returncode": 0, "output": text}
     try:
         parsed = json.loads(text)
     except ValueError:
         return None
+    match parsed:
+        case [{"result": str(output), "success": bool(success)}]:
+            return {"returncode": int(not success), "output": output}
+        case {"returncode": int(code), "stdout": str(output)}:
+            return {"returncode": code, "output": output}
     return {**parsed} if isinstance(parsed, dict) else None
 
 

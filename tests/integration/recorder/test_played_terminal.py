@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from recorder.agent import typed_input
 from recorder.agent.process import run_agent_process
 from recorder.agent.terminal import LINES, SHOWN, Progress
 from recorder.agent.typed_input import PlayedTerminal
@@ -166,3 +167,22 @@ def test_events_of_a_damaged_tape_end_no_thread(tmp_path: Path) -> None:
         ),
     )
     assert "go" in play(given, "print(input('> ') or 'go')")
+
+
+def test_input_waits_for_as_much_as_a_user_saw_before_it() -> None:
+    script = (
+        "import sys, termios, time; print('starting', flush=True); time.sleep(0.5);"
+        "termios.tcflush(0, termios.TCIFLUSH); print('x' * 400, flush=True); print('got', input())"
+    )
+    assert "got hello" in play(typed(b"hello\n", at=30.0, drawn=420, quiet=0.02), script)
+
+
+def test_input_is_typed_though_the_agent_never_stops_drawing(monkeypatch) -> None:
+    monkeypatch.setattr(typed_input, "STALLED", 1.0)
+    script = (
+        "import select, time\n"
+        "while not select.select([0], [], [], 0.01)[0]:\n"
+        "    print('.', end='', flush=True)\n"
+        "print('got', input())"
+    )
+    assert "got hello" in play(typed(b"hello\n", steps=4, at=0.5), script)

@@ -461,6 +461,14 @@ def test_a_file_that_seems_empty_in_a_shell(skill: str, passed: bool, tmp_path: 
             "Original token count: 2\nOutput:\na\nb\n",
             {"returncode": 1, "output": "a\nb\n"},
         ),
+        (
+            '{"command":"cat a","returncode":0,"stderr":"","stdout":"48271\\n"}',
+            {"returncode": 0, "output": "48271\n"},
+        ),
+        (
+            '[{"query":"cat b","result":"[stderr]\\nno\\n","error":"no","success":false}]',
+            {"returncode": 1, "output": "[stderr]\nno\n"},
+        ),
         ("48271\n", {"returncode": 0, "output": "48271\n"}),
         ('{"returncode": 0, "outp', None),
         ("<returncode>0</returncode>\n<output>\na", None),
