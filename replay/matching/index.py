@@ -27,6 +27,7 @@ from typing import Literal
 from msgspec import Struct
 
 from replay.matching.canonical_key import CanonicalKeys, MatchKey
+from replay.matching.chosen_ports import ChosenPorts, rename_address
 from replay.matching.client_values import (
     ClientValues,
     ValuePair,
@@ -150,6 +151,7 @@ class RecordingIndex:
             "gist": self._gist,
             "meaning": self._alike,
         }
+        self._chosen_ports = ChosenPorts(self.exchanges)
         self._by: dict[MatchKind, dict[bytes, list[int]]] = {"bytes": {}}
         self._drawn: dict[MatchKind, dict[int, tuple[VolatileValue, ...]]] = {"bytes": {}}
         self._known_ids: dict[MatchKind, frozenset[str]] = {}
@@ -179,6 +181,19 @@ class RecordingIndex:
         self.conflict = None
         if self._forged.has_forged_placeholder(request):
             return None
+        pair = self._chosen_ports.find_pair(request, self.values.names)
+        if pair is None:
+            return self._find_named(request, redact, asker)
+        match = self._find_named(rename_address(request, pair), redact, asker)
+        if match is None or not self.values.find_new((pair,)):
+            return match
+        self.values.add((pair,))
+        return replace(match, renamed=(pair, *match.renamed))
+
+    def _find_named(
+        self, request: Request, redact: RequestRedactor, asker: ToolCallContext | None
+    ) -> RequestMatch | None:
+        """Find a request that has the recorded addresses of the agent's servers."""
         lookup, match = _RequestLookup(request, redact, asker, request), None
         if self._gist(request) is None and (match := self._find_bytes(lookup)) is not None:
             return match
