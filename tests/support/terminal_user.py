@@ -3,6 +3,7 @@
 import fcntl
 import os
 import pty
+import re
 import select
 import signal
 import struct
@@ -39,6 +40,29 @@ class TerminalUser:
                     f"{text!r} never came: {self.screen.decode('utf-8', 'replace')}"
                 )
         self._seen = at + len(text)
+
+    def wait_for_pattern(self, pattern: bytes, seconds: float = 60) -> None:
+        """Wait until a regular expression matches after what was waited for last."""
+        until = time.monotonic() + seconds
+        while (found := re.compile(pattern).search(self.screen, self._seen)) is None:
+            if not self._read(until):
+                raise AssertionError(f"{pattern!r} never came: {self.screen[-2000:]!r}")
+        self._seen = found.end()
+
+    def type_line(self, text: bytes, enter: bytes, *, echo: bytes = b"") -> None:
+        """Type as a person does: what ends the line once the screen shows the text and rests."""
+        self.rest()
+        os.write(self._terminal, text)
+        if echo:
+            self.wait_for_pattern(echo, 60)
+        self.rest()
+        os.write(self._terminal, enter)
+
+    def rest(self, quiet: float = 0.5, seconds: float = 5) -> None:
+        """Wait until nothing was shown for a while, or the screen does not rest."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until and self._read(time.monotonic() + quiet):
+            pass
 
     def type(self, keys: bytes) -> None:
         """Type keys one by one."""

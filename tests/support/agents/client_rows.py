@@ -10,7 +10,7 @@ its row and its date.
 import fcntl
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 
@@ -69,8 +69,12 @@ def name_changes(row: ClientRow, known: ClientRow | None) -> list[str]:
 
 def to_table(rows: Iterable[ClientRow]) -> str:
     """Markdown with a line for each row, sorted by name."""
-    lines = [HEAD, ("---",) * len(HEAD), *(astuple(row) for row in sorted(rows, key=_name))]
-    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+    return to_markdown(HEAD, (astuple(row) for row in sorted(rows, key=_name)))
+
+
+def to_markdown(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    return "".join(f"| {' | '.join(each)} |\n" for each in (head, ("---",) * len(head), *lines))
 
 
 def _name(row: ClientRow) -> str:
@@ -79,11 +83,16 @@ def _name(row: ClientRow) -> str:
 
 def replace_table(page: str, rows: Iterable[ClientRow]) -> str:
     """The page with the table of these rows between its marks."""
-    before, _, rest = page.partition(BEGIN)
-    _, mark, after = rest.partition(END)
-    if not mark:
-        raise ValueError(f"no table between {BEGIN.strip()} and {END.strip()}")
-    return f"{before}{BEGIN}{to_table(rows)}{END}{after}"
+    return replace_between(page, (BEGIN, END), to_table(rows))
+
+
+def replace_between(page: str, marks: tuple[str, str], table: str) -> str:
+    """The page with another table between these marks."""
+    before, begin, rest = page.partition(marks[0])
+    _, end, after = rest.partition(marks[1])
+    if not end:
+        raise ValueError(f"no table between {marks[0].strip()} and {marks[1].strip()}")
+    return f"{before}{begin}{table}{end}{after}"
 
 
 def main(files: list[str]) -> None:

@@ -5,7 +5,7 @@ import re
 import subprocess
 from collections.abc import Mapping
 
-from tests.agents import environment, npm_agent
+from tests.agents import LOCKS, environment, npm_agent
 
 PIP: Mapping[str, tuple[str, str]] = {
     "openai3": ("sdks", "openai"),
@@ -65,11 +65,17 @@ OF_THE_MACHINE: Mapping[str, tuple[str, ...]] = {"java": ("java", "--version")}
 def installed_version(client: str) -> str:
     """Package and version, such as `openai 3.57.0`."""
     if client in PIP:
-        return _pip_version(*PIP[client])
+        return find_version(*PIP[client])
     if command := OF_THE_MACHINE.get(client):
         shown = subprocess.run(command, capture_output=True, text=True, timeout=60)
         return shown.stdout.splitlines()[0].partition(" 20")[0]
-    home, package = NPM[client]
+    return find_version(*NPM[client])
+
+
+def find_version(home: str, package: str) -> str:
+    """Package and version in an environment of tests/agents."""
+    if (LOCKS / f"{home}.txt").exists():
+        return _pip_version(home, package)
     program = npm_agent(home)
     modules = next(p / "node_modules" for p in program.parents if (p / "node_modules").is_dir())
     version = json.loads((modules / package / "package.json").read_text())["version"]

@@ -65,6 +65,17 @@ HOSTS = (
     *(f"{registry}.org" for registry in ("pypi", "registry.npmjs")),
 )
 """The agents' built-in hosts: all are redirected to the provider, which serves only models."""
+SIDE_HOSTS = (
+    "api.cline.bot",
+    "api.continue.dev",
+    "code.kimi.com",
+    "data.cline.bot",
+    "openaipublic.blob.core.windows.net",
+    "otel.cline.bot",
+    "platform.claude.com",
+    "raw.githubusercontent.com",
+)
+"""Further hosts of agents that are started in each of their forms."""
 NAMES = (
     "claude-sonnet-4-5",
     "claude-haiku-4-5-20251001",
@@ -82,7 +93,9 @@ def certificate() -> tuple[Path, Path]:
     """Return the provider's CA, and the key and certificate for all its names."""
     folder = Path(mkdtemp(prefix="stumble-test-"))
     store = CertStore.from_store(folder, "theirs", 2048)
-    entry = store.get_cert(None, [x509.DNSName(host) for host in (*HOSTS, network.FILES_HOST)])
+    entry = store.get_cert(
+        None, [x509.DNSName(host) for host in (*HOSTS, *SIDE_HOSTS, network.FILES_HOST)]
+    )
     key = entry.privatekey.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
