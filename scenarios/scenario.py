@@ -146,9 +146,6 @@ def read_scenario(path: Path) -> Scenario:
     world, match = top.get_table("world"), top.get_table("match")
     world.allow_only("reset verify state answer")
     match.allow_only("rules")
-    for key in ("verify", "state", "answer"):
-        if world.get_text(key) and not world.get_text("reset"):
-            raise world.make_error(key, "needs reset: a used world proves nothing")
     ledger, ledger_key = read_effects_table(top, world)
     tools, equivalent = top.get_table("tools"), top.get_table("equivalent")
     benchmark_task = None

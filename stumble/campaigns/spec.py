@@ -355,7 +355,10 @@ def _read_world_commands(
     """Return the reset and verify commands, from the table or the scenarios."""
     if said.get_text("reset") or said.get_text("verify") or said.get_text("state"):
         return said.get_text("reset") or FRESH_COPY_RESET, said.get_text("verify")
-    worlds = {(each.reset, each.verify) for each in scenarios if each.reset}
+    own = {(each.reset, each.verify) for each in scenarios if each.reset or each.verify}
+    if top.get_bool("in_place") and any(reset is None for reset, _ in own):
+        raise top.make_error("in_place", "needs a reset in each scenario that is verified")
+    worlds = {(reset or FRESH_COPY_RESET, verify) for reset, verify in own}
     if len(worlds) > 1:
         raise top.make_error(
             "traces", "scenarios with worlds of their own: a campaign has one [world]"

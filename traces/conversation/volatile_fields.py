@@ -27,6 +27,7 @@ from msgspec import Struct, field
 from traces.bodies.canonical_json import dump_canonical_json
 from traces.bodies.content_encoding import read_content
 from traces.bodies.generated_values import GENERATED_VALUE, IDENTITY_VALUE
+from traces.conversation.result_notes import add_notes, cut_notes
 from traces.dialects import (
     anthropic_messages,
     bedrock_anthropic,
@@ -267,7 +268,12 @@ def sort_results(dialect: DialectLens | None, body: object) -> None:
     if location is not None:
         for items in collect_at_path([body], location.where.split(".")):
             if isinstance(items, list):
-                items[:] = sort_adjacent_results(items, partial(_read_result_id, location))
+                read_id = partial(_read_result_id, location)
+                notes = cut_notes(
+                    items, [read_id(item) is not None for item in items], location.text
+                )
+                items[:] = sort_adjacent_results(items, read_id)
+                add_notes(items, notes, location.text)
 
 
 def iter_result_groups(dialect: DialectLens, body: object) -> Iterator[list[tuple[str, object]]]:

@@ -63,19 +63,19 @@ class WorldCommands(NamedTuple):
         *,
         has_fresh_copy: bool = False,
     ) -> World | None:
-        """Return the world behind these commands; None if no command is given.
+        """Return the world behind these commands; None if neither they nor `answer` are given.
 
         `answer` is the expected final answer, which is judged if there is no `verify`. `filled`
         gives the values of `{slot}` and `{port}` in the commands, one set for each of several
         worlds. Raises UsageError for a command that cannot be parsed, and without `reset`, unless
         each run has a fresh copy of its folder.
         """
-        if self == WorldCommands():
+        if self == WorldCommands() and answer is None:
             return None
         if self.reset is None and not has_fresh_copy:
             names = ("verify", "state", "ledger", "ledger_key")
-            given = next(name for name in names if getattr(self, name) is not None)
-            option = f"--{given.replace('_', '-')}"
+            given = next((name for name in names if getattr(self, name) is not None), None)
+            option = f"--{given.replace('_', '-')}" if given else "the expected answer"
             raise UsageError(
                 f"{option} needs --reset, or runs in a fresh copy: a verdict means nothing on a "
                 "used world"

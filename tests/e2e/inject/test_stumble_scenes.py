@@ -1,5 +1,6 @@
 """Ready scenarios are read, checked and run, and what is wrong in one is said with file and key."""
 
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -237,6 +238,21 @@ def test_a_scenario_runs_with_an_agent_of_ones_own(tmp_path: Path) -> None:
         )  # fmt: skip
         assert said.json["fired"] == 1, said.err
         assert said.json["passed"] is False
+
+
+@pytest.mark.parametrize("judge", ["verify = 'grep -q DONE answer.txt'", "answer = '^DONE'"])
+def test_a_scenario_without_a_reset_is_judged_in_fresh_copies(judge: str, tmp_path: Path) -> None:
+    mine = tmp_path.with_name(f"{tmp_path.name}-mine.toml")
+    fault = "[[faults]]\nfault = 'delay:ms=50'\nwhere = { tool = 'get_order' }\n"
+    with shop(tmp_path) as world:
+        agent = f"{shlex.join(world.agent('practice/naive'))} | tee answer.txt"
+        mine.write_text(f"command = {['sh', '-c', agent]}\n[world]\n{judge}\n{fault}")
+        given = ("run", str(mine), *world.host_options(), "--twins", "0", "--json")
+        said = world.stumble(*given)
+        assert (said.json["fired"], said.json["passed"]) == (1, True), said.err
+        said = world.stumble(*given, "--in-place")
+        assert said.code == 2
+        assert "needs --reset, or runs in a fresh copy" in said.err
 
 
 def test_a_recording_that_is_there_is_struck_and_its_agent_started_again(tmp_path: Path) -> None:

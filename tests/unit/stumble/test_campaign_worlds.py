@@ -51,6 +51,16 @@ def test_a_verifier_alone_judges_the_copy_of_each_run(tmp_path: Path) -> None:
         asked(tmp_path, {"verify": "./check"}, in_place=True)
 
 
+def test_a_scenario_that_is_verified_without_a_reset_judges_copies(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text("command = 'true'\n[world]\nverify = './check'\n[[faults]]\nfault = 'digit'\n")
+    said: dict[str, object] = {"traces": [str(file)]}
+    found = parse_campaign(said, tmp_path / "c.toml")
+    assert (found.reset, found.verify) == ("true {workspace}", "./check")
+    with pytest.raises(ScenarioError, match="in_place: needs a reset"):
+        parse_campaign(said | {"in_place": True}, tmp_path / "c.toml")
+
+
 def test_the_practice_world_is_each_workers_own(tmp_path: Path) -> None:
     found = parse_campaign({"practice": PRACTICE}, tmp_path / "c.toml")
     assert count_worlds(found, TraceStore(tmp_path / "s")) is None

@@ -149,6 +149,29 @@ def test_a_cache_mark_on_the_last_result_says_nothing() -> None:
     assert marked("a", "b") == marked("b", "a")
 
 
+NOTE = "\n\n<system-note>\n<left>149 tokens</left>\n</system-note>"
+
+
+@pytest.mark.parametrize("notes", [NOTE, NOTE + "\n\n<time>9:30</time>\n"])
+def test_a_note_on_the_last_result_follows_whichever_is_last(notes: str) -> None:
+    def noted(first: str, last: str, note: str = notes) -> bytes | None:
+        return anthropic([in_anthropic(first, first), in_anthropic(last, last + note)])
+
+    assert noted("a", "b") == noted("b", "a")
+    assert noted("a", "b") != noted("b", "a", "")
+    assert noted("a", "b") != noted("b", "a", notes.replace("149", "150"))
+    assert noted("a", "b") != anthropic([in_anthropic("a", "a" + notes), in_anthropic("b", "b")])
+
+
+def test_what_a_result_itself_ends_with_stays_with_it() -> None:
+    def shown(*texts: str) -> bytes | None:
+        return anthropic([in_anthropic(text[0], text) for text in texts])
+
+    assert shown("a<x>1</x>", "b") != shown("b<x>1</x>", "a")
+    assert shown("a", "b\n\n<x>1</y>") != shown("b", "a\n\n<x>1</y>")
+    assert shown("a" + NOTE) != shown("a")
+
+
 def helper(name: str, took: int, said: str) -> bytes | None:
     note = f"agentId: {name} (use SendMessage with to: '{name}', summary: '<recap>')\n"
     usage = f"<usage>subagent_tokens: 6044\ntool_uses: 1\nduration_ms: {took}</usage>"
