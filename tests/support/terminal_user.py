@@ -12,6 +12,10 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+_CONTROL = re.compile(
+    r"\x1b(?:\[[\d;?<>=]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\\\)|.)|[\x00-\x09\x0b-\x1f]"
+)
+
 
 class TerminalUser:
     """One command at a terminal of 24 rows and 80 columns."""
@@ -41,20 +45,24 @@ class TerminalUser:
                 )
         self._seen = at + len(text)
 
-    def wait_for_pattern(self, pattern: bytes, seconds: float = 60) -> None:
-        """Wait until a regular expression matches after what was waited for last."""
+    def wait_for_pattern(self, pattern: str, seconds: float = 60) -> None:
+        """Wait until a regular expression matches what was shown since the last one did."""
         until = time.monotonic() + seconds
-        while (found := re.compile(pattern).search(self.screen, self._seen)) is None:
+        while not re.search(pattern, self.shown()):
             if not self._read(until):
-                raise AssertionError(f"{pattern!r} never came: {self.screen[-2000:]!r}")
-        self._seen = found.end()
+                raise AssertionError(f"{pattern} never came: {self.shown()[-300:]!r}")
+        self._seen = len(self.screen)
 
-    def type_line(self, text: bytes, enter: bytes, *, echo: bytes = b"") -> None:
+    def shown(self) -> str:
+        """What was shown since the last text that was waited for, without control sequences."""
+        return _CONTROL.sub("", self.screen[self._seen :].decode(errors="replace"))
+
+    def type_line(self, text: bytes, enter: bytes, *, echo: str = "") -> None:
         """Type as a person does: what ends the line once the screen shows the text and rests."""
         self.rest()
         os.write(self._terminal, text)
         if echo:
-            self.wait_for_pattern(echo, 60)
+            self.wait_for_pattern(re.escape(echo), 60)
         self.rest()
         os.write(self._terminal, enter)
 

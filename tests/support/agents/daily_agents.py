@@ -13,7 +13,7 @@ from tests.agents import environment, node_program, npm_agent
 PROMPT = "{prompt}"
 KEY = "sk-test-0123456789"
 OPENAI = "https://api.openai.com/v1"
-DONE = rb"report\s*holds"
+DONE = "holds"
 """In the last answer of the model."""
 
 type Screen = tuple[str, bytes]

@@ -6,7 +6,6 @@ A stage that went as it ought to has plain words; one that did not begins with F
 import datetime
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -120,13 +119,13 @@ class FormTrial:
         user.resize(40, 120)
         agent = self.agent
         for text, keys in agent.dialogs:
-            user.wait_for_pattern(text.encode(), 90)
+            user.wait_for_pattern(text, 90)
             user.type_line(keys[:-1], keys[-1:])
-        user.wait_for_pattern(agent.ready.encode(), 90)
-        user.type_line(PROMPT.encode(), agent.enter, echo=b"work-stock")
+        user.wait_for_pattern(agent.ready, 90)
+        user.type_line(PROMPT.encode(), agent.enter, echo="work-stock")
         user.wait_for_pattern(DONE, RUN_LIMIT)
         if agent.leave:
-            user.type_line(agent.leave, agent.enter, echo=agent.leave)
+            user.type_line(agent.leave, agent.enter, echo=agent.leave.decode())
         code = user.wait(RUN_LIMIT)
         return Said(code=code, out="", err=user.screen.decode(errors="replace"))
 
@@ -175,9 +174,9 @@ def _attempt[*Args](stage, *given: *Args) -> str:  # type: ignore[no-untyped-def
 
 
 def _to_cell(text: str) -> str:
-    """The last line of a text, without what moves a cursor, as short as a cell."""
-    plain = re.sub(r"\x1b\[[\d;?]*[a-zA-Z]|[\x00-\x09\x0b-\x1f]", "", text)
-    return (plain.strip().splitlines() or [""])[-1].replace("|", "/")[-160:]
+    """The last line of a text, as short as a cell."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or [""]
+    return lines[-1].replace("|", "/")[:400]
 
 
 def _failed(said: Said, why: str) -> str:
@@ -219,7 +218,8 @@ def _replay(trial: FormTrial, more: Mapping[str, str]) -> str:
     said = trial.stumble("replay", str(trial.tape), "--json", more=more)
     found = _read_json(said)
     if said.code or found is None:
-        return _failed(said, f"exit code {said.code}")
+        why = _to_cell(str(found["diverged"])) if found else _to_cell(said.err)
+        return f"FAILED: exit code {said.code}: {why}"
     return f"{found['answered']} answered"
 
 
