@@ -240,12 +240,20 @@ def test_a_scenario_runs_with_an_agent_of_ones_own(tmp_path: Path) -> None:
         assert said.json["passed"] is False
 
 
-@pytest.mark.parametrize("judge", ["verify = 'grep -q DONE answer.txt'", "answer = '^DONE'"])
+@pytest.mark.parametrize(
+    "judge",
+    [
+        "verify = 'grep -q DONE answer.txt'",
+        pytest.param("answer = '^DONE'", marks=pytest.mark.thorough),
+    ],
+)
 def test_a_scenario_without_a_reset_is_judged_in_fresh_copies(judge: str, tmp_path: Path) -> None:
     mine = tmp_path.with_name(f"{tmp_path.name}-mine.toml")
     fault = "[[faults]]\nfault = 'delay:ms=50'\nwhere = { tool = 'get_order' }\n"
     with shop(tmp_path) as world:
-        agent = f"{shlex.join(world.agent('practice/naive'))} | tee answer.txt"
+        agent = (
+            f"{world.world()[1]} && {shlex.join(world.agent('practice/naive'))} | tee answer.txt"
+        )
         mine.write_text(f"command = {['sh', '-c', agent]}\n[world]\n{judge}\n{fault}")
         given = ("run", str(mine), *world.host_options(), "--twins", "0", "--json")
         said = world.stumble(*given)
