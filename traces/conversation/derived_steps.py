@@ -231,6 +231,7 @@ class _StepBuilder:
                 at=find_answer_end(exchange),
                 reasoning=answer.reasoning,
                 hosted=answer.hosted,
+                media=answer.media,
             )
         )
 

@@ -220,6 +220,7 @@ def _read_converse_body(text: bytes) -> ModelAnswer | None:
         message=json_access.join_content_text(blocks),
         calls=mark_incomplete_calls(_find_body_calls(text), finish),
         hosted=tuple(_pair_hosted_calls(blocks)),
+        media=list_media(blocks),
         finish=finish,
         refused=finish in _REFUSALS,
         usage=_to_converse_usage(value.get("usage")),

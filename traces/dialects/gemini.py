@@ -25,7 +25,7 @@ from traces.bodies import json_offsets, sse
 from traces.bodies.canonical_json import hash_json_value
 from traces.bodies.content_encoding import decode_content, read_content
 from traces.dialects import json_access
-from traces.dialects.media_parts import list_media
+from traces.dialects.media_parts import join_streamed_media, list_media
 from traces.dialects.types import (
     ChatMessage,
     HostedCall,
@@ -285,6 +285,7 @@ def parse_model_answer(headers: Headers, body: bytes) -> ModelAnswer | None:
         or "".join(blocked),
         calls=tuple(call for each in texts for call in _read_answer_calls(each)),
         hosted=tuple(_find_hosted_calls(candidates)),
+        media=join_streamed_media(list_media(_get_candidate_parts(each)) for each in candidates),
         model=_find_last_string(valid, "modelVersion"),
         finish=None if len(valid) < len(values) else finish,
         refused=bool(blocked) or finish in _REFUSALS,

@@ -5,6 +5,9 @@ Wire facts: OpenAI, Anthropic, Cohere and Mistral name a part's kind in `type` (
 Bedrock's blocks have a member of the kind's name. Results hold parts of their own.
 """
 
+from collections.abc import Iterable
+from itertools import pairwise
+
 from traces.dialects import json_access
 
 _KINDS = {
@@ -28,6 +31,12 @@ def list_media(parts: object) -> tuple[str, ...]:
         for inner in _get_inner_parts(part)
     )
     return tuple(kind for kind in kinds if kind is not None)
+
+
+def join_streamed_media(pieces: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    """Return the media of a streamed answer, whose audio comes in pieces one after the other."""
+    kinds = [None, *(kind for piece in pieces for kind in piece)]
+    return tuple(kind for before, kind in pairwise(kinds) if kind and not before == kind == "audio")
 
 
 def _get_inner_parts(part: dict[str, object]) -> list[dict[str, object]]:

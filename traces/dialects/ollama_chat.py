@@ -51,14 +51,14 @@ def _read_ollama_message(text: bytes) -> CallItem | None:
     if not isinstance(value, dict):
         return None
     content = json_access.to_optional_string(value.get("content")) or ""
-    role, images = str(value.get("role")), value.get("images")
+    role = str(value.get("role"))
     is_result = role == "tool" and isinstance(value.get("content"), str)
     return CallItem(
         message=ChatMessage(
             role=role,
             content=content,
             address=hash_json_value(value),
-            media=("image",) * len(images) if isinstance(images, list) else (),
+            media=_list_images(value),
         ),
         calls=tuple(_find_asked_calls(value)) if role == "assistant" else (),
         returned=(_to_result(value, content, len(text)),) if is_result else (),
@@ -134,7 +134,13 @@ def parse_answer_lines(
         finish=reason if is_whole else None,
         usage=_to_ollama_usage(last),
         reasoning=_join_members(messages, "thinking"),
+        media=tuple(kind for each in messages for kind in _list_images(each)),
     )
+
+
+def _list_images(message: dict[str, object]) -> tuple[str, ...]:
+    images = message.get("images")
+    return ("image",) * len(images) if isinstance(images, list) else ()
 
 
 def _load_line(line: bytes) -> dict[str, object]:

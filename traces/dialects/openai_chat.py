@@ -18,7 +18,7 @@ from traces.bodies.canonical_json import hash_json_value
 from traces.bodies.content_encoding import decode_content, read_content
 from traces.dialects import json_access
 from traces.dialects.incomplete_calls import mark_incomplete_calls
-from traces.dialects.media_parts import list_media
+from traces.dialects.media_parts import join_streamed_media, list_media
 from traces.dialects.request_reader import (
     ItemResult,
     RequestItem,
@@ -131,7 +131,14 @@ def _read_chat_completion(value: dict[str, object]) -> ModelAnswer | None:
         finish=finish,
         usage=_to_chat_usage(value.get("usage")),
         reasoning=_read_reasoning(message),
+        media=_list_answer_media(message),
     )
+
+
+def _list_answer_media(said: dict[str, object]) -> tuple[str, ...]:
+    """Return the kinds of parts, of `images` (OpenRouter) and of `audio` (OpenAI)."""
+    spoken = ("audio",) if said.get("audio") else ()
+    return *list_media(said.get("content")), *list_media(said.get("images")), *spoken
 
 
 def _read_executed_tools(message: dict[str, object]) -> Iterator[HostedCall]:
@@ -156,7 +163,7 @@ def _read_reasoning(said: dict[str, object]) -> str:
 
 def _read_chat_stream(text: bytes) -> ModelAnswer | None:
     content, calls, has_choices = [], list[_StreamedCall](), False
-    reasoning, hosted = list[str](), list[HostedCall]()
+    reasoning, hosted, media = list[str](), list[HostedCall](), list[tuple[str, ...]]()
     refused = False
     name = finish = usage = None
     for event in sse.parse_sse_events(text):
@@ -175,6 +182,7 @@ def _read_chat_stream(text: bytes) -> ModelAnswer | None:
             content.append(json_access.join_content_text(delta.get("content")) + refusal)
             reasoning.append(_read_reasoning(delta))
             hosted += _read_executed_tools(delta)
+            media.append(_list_answer_media(delta))
             for piece in json_access.to_json_objects(delta.get("tool_calls")):
                 _append_call_delta(calls, piece)
     if not has_choices:
@@ -194,6 +202,7 @@ def _read_chat_stream(text: bytes) -> ModelAnswer | None:
         finish=finish,
         usage=usage,
         reasoning="".join(reasoning),
+        media=join_streamed_media(media),
     )
 
 

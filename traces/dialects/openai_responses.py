@@ -255,6 +255,7 @@ def _to_responses_answer(
             for item in items
             if _is_hosted_call(item, answered)
         ),
+        media=tuple(kind for item in items for kind in _list_output_media(item)),
         model=json_access.to_optional_string(response.get("model")),
         finish=finish,
         usage=_to_responses_usage(response.get("usage")),
@@ -264,6 +265,12 @@ def _to_responses_answer(
         ),
         added_messages=tuple(_to_item_message(item) for item in items),
     )
+
+
+def _list_output_media(item: dict[str, object]) -> tuple[str, ...]:
+    if item.get("type") == "image_generation_call" and item.get("result"):
+        return ("image",)
+    return list_media(item.get("content")) if item.get("type") == "message" else ()
 
 
 def _is_hosted_call(item: dict[str, object], answered: Container[str]) -> bool:

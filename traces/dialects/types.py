@@ -87,6 +87,8 @@ class ModelAnswer:
     """The model's reasoning before the response, if the provider shows it."""
     hosted: tuple[HostedCall, ...] = field(default=(), compare=False)
     """The calls that the provider ran for it, in order."""
+    media: tuple[str, ...] = field(default=(), compare=False)
+    """Kind of each of its parts that is not text, as those of a message."""
     added_messages: tuple[ChatMessage, ...] = field(default=(), compare=False)
     """The messages it adds to a conversation that the provider stores."""
 

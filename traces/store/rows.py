@@ -225,11 +225,10 @@ _make_step_row = RelationRowMaker(
         "seqs": lambda step: list(step.seqs),
         "finish_reason": lambda step: step.finish,
         "hosted": lambda step: dump_hosted_calls(step.hosted),
+        "media": lambda step: list(step.media),
     },
     given=("trajectory_id",),
-    left_out=(
-        *("number", "lane", "missing", "finish", "usage", "calls", "at", "reasoning", "media"),
-    ),
+    left_out=(*("number", "lane", "missing", "finish", "usage", "calls", "at", "reasoning"),),
 )
 _make_call_row = RelationRowMaker(
     "tool_calls",

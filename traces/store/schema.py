@@ -110,6 +110,7 @@ SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
                 "seqs": pa.list_(_INT),
                 "finish_reason": _TEXT,  # as the provider wrote it; NULL: the answer was cut off
                 "hosted": _TEXT,  # JSON: tool, arguments, result, is_error of what the provider ran
+                "media": pa.list_(_TEXT),  # image, audio, video, document: parts that are no text
             }
         ),
         "tool_calls": pa.schema(

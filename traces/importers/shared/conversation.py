@@ -124,6 +124,7 @@ def add_conversation(rows: ConversationRows, talk: ImportedConversation) -> list
             "model": message.model,
             "finish_reason": message.finish,
             "hosted": dump_hosted_calls(message.hosted),
+            "media": list(message.media),
         }
         rows.steps.append(make_relation_row("steps", columns))
         for place, call in enumerate(message.calls):

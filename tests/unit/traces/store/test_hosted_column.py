@@ -42,7 +42,7 @@ def test_an_imported_answer_keeps_its_reason_its_hosted_calls_and_its_media() ->
     (message,) = tables["messages"].to_pylist()
     assert step["finish_reason"] == "length"
     assert json.loads(step["hosted"])[0]["tool"] == "web_search"
-    assert message["media"] == ["image"]
+    assert message["media"] == step["media"] == ["image"]
 
 
 @pytest.mark.parametrize(
