@@ -17,7 +17,6 @@ import sandbox
 from scenarios.agents.builtin import CONVERSATION_FILE
 from scenarios.pipeline import compiler
 from scenarios.pipeline.checkpoint_file import write_checkpoint_file
-from scenarios.pipeline.compiler import golden
 from scenarios.pipeline.compiler.types import ArtifactSlot, CaseGrade, FileText, StageGrade
 from scenarios.pipeline.workload import find_workload
 
@@ -85,7 +84,6 @@ def _hash_grader_version() -> str:
     for package in (compiler, sandbox):
         for path in sorted(Path(package.__path__[0]).rglob("*.py")):
             digest.update(path.read_bytes())
-    digest.update(golden.FROZEN.joinpath("golden.sha256").read_bytes())
     return f"{digest.hexdigest()} {version('ziglang')} {version('unicorn')}"
 
 

@@ -6,8 +6,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from sandbox.types import SandboxMount
-from scenarios.pipeline.compiler import grading, starter_workspace, toolchain
-from scenarios.pipeline.compiler.renamed_programs import make_renamed_slot
+from scenarios.pipeline.compiler import golden, grading, starter_workspace, toolchain
 from scenarios.pipeline.compiler.scoring import environment
 from scenarios.pipeline.compiler.types import ArtifactSlot, StageGrade
 from scenarios.pipeline.yatcc.checkout import YatccCheckout
@@ -51,7 +50,7 @@ class EmbeddedWorkload(Struct, frozen=True):
     """The compiler of a small C, which needs only Python packages."""
 
     seed: int = 0
-    """Of the names in its programs; 0: those of the package."""
+    """Its programs are drawn from it."""
 
     def missing(self) -> str | None:
         """Return missing or unusable prerequisites and how to install them, or None."""
@@ -76,11 +75,11 @@ class EmbeddedWorkload(Struct, frozen=True):
 
     def source(self) -> ArtifactSlot:
         """Return the source programs."""
-        return make_renamed_slot("source", self.seed)
+        return golden.load_golden_slot("source", seed=self.seed)
 
     def golden(self, stage: str) -> ArtifactSlot:
-        """Return the frozen artifacts, with the names of the seed."""
-        return make_renamed_slot(stage, self.seed)
+        """Return what clang makes of the programs of the seed."""
+        return golden.load_golden_slot(stage, seed=self.seed)
 
     def grade(self, stage: str, workspace: Path, given: ArtifactSlot, *, jobs: int) -> StageGrade:
         """Grade in limited processes, on copies."""

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 
-from scenarios.pipeline.compiler.bands import BANDS, list_bands
+from scenarios.pipeline.compiler.programs.grammar import BANDS
 from stumble.control_characters import escape_controls
 from stumble.llm.prices import compute_token_cost
 from traces.pipeline.stages import StageCase, derive_stage_cases
@@ -127,12 +127,11 @@ def format_stage_cases(tape: Tape) -> Iterator[str]:
 
 def _format_bands(graded: Sequence[StageCase]) -> str:
     """Format how many programs of each band of difficulty are right; empty for other workloads."""
-    bands = list_bands()
-    if not {case.case for case in graded} <= set(bands):
+    if not all(case.case.startswith(tuple(BANDS)) for case in graded):
         return ""
     parts = []
     for band in BANDS:
-        scores = [case.score for case in graded if bands[case.case] == band]
+        scores = [case.score for case in graded if case.case.startswith(band)]
         parts.append(f"{band} {sum(score == FULL_SCORE for score in scores)} of {len(scores)}")
     return f" ({', '.join(parts)})"
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile, TemporaryFile
 
 from sandbox.types import SECRET_FOLDERS, Sandbox
-from scenarios.pipeline.compiler.golden import FROZEN
 from stumble.pipeline import visibility_probe
 from stumble.pipeline.config import AGENT_HOME, WORKSPACE_FOLDER
 
@@ -25,13 +24,13 @@ OWN_FOLDERS = (WORKSPACE_FOLDER, AGENT_HOME)
 
 
 async def find_visible_paths(sandbox: Sandbox, folder: Path, store: Path) -> tuple[str, ...] | None:
-    """Return what a program in the sandbox can read of the run in `folder`, of its store and of the
-    golden artifacts; () if nothing, None if the program did not run.
+    """Return what a program in the sandbox can read of the run in `folder`, and of its store; ()
+    if nothing, None if the program did not run.
     """
     with _lay_witnesses(folder) as (token, witnesses), TemporaryFile() as question:
         kept = (path for path in folder.iterdir() if path.name not in OWN_FOLDERS)
         paths = [
-            *map(str, (*kept, *_list_store_paths(store, folder), FROZEN / "golden.zip")),
+            *map(str, (*kept, *_list_store_paths(store, folder))),
             *witnesses,
             *SECRET_FOLDERS,
         ]

@@ -30,7 +30,7 @@ def spent() -> float:
 
 def whole(folder: Path) -> None:
     """Grade golden answers from the source to the assembly."""
-    began, before, slot = time.monotonic(), spent(), golden.make_source_slot()
+    began, before, slot = time.monotonic(), spent(), golden.load_golden_slot("source")
     for stage in STAGES[1:]:
         answers(folder, stage)
         done = grade_stage(stage, folder, slot, jobs=CORES)
@@ -49,7 +49,7 @@ def starter(folder: Path) -> None:
     """Measure an unmodified starter: its scores, and its check."""
     create_starter_workspace(folder, "python", bare=False)
     for stage in STAGES:
-        slot = golden.make_source_slot() if stage == "T0" else given(stage)
+        slot = golden.load_golden_slot("source") if stage == "T0" else given(stage)
         score = grade_stage(stage, folder, slot, jobs=CORES).score
         print(f"untouched {stage}: {score:.2f}, frozen as {BASELINE[stage]:.2f}")
     slowest = 0.0

@@ -5,6 +5,8 @@ The forms are defined in language.md; anything else in clang's output is dropped
 
 import json
 import re
+from functools import cache
+from pathlib import Path
 from typing import cast
 
 type Json = None | bool | int | str | list["Json"] | dict[str, "Json"]
@@ -113,6 +115,31 @@ def to_ir_artifact(said: bytes) -> bytes:
         if not _NO_IR.match(line) and not line.startswith(";")
     ]
     return _join_lines(lines)
+
+
+_LISTED = re.compile(r"(?s)- for T[45]: (.*?)(?:;\n|\.\n\n)")
+_INSTRUCTION = re.compile(r"@(llvm[\w.]+)|\b(i\d+)\b|^  (?:%\d+ = )?(?:tail )?(\w+)")
+_SWITCH_CASE = re.compile(r"  +i\d+ ")
+_UNLISTED_FORMS = re.compile(r"![\w.]|#\d|<\d+ x|<\{")
+
+
+@cache
+def list_instructions() -> tuple[frozenset[str], frozenset[str]]:
+    """Return the instructions and types of T3's IR, and of T4's, that the language page lists."""
+    page = (Path(__file__).parent / "language.md").read_text()
+    plain, more = (frozenset(re.findall(r"[\w.]+", text)) for text in _LISTED.findall(page))
+    return plain, plain | more
+
+
+def find_unlisted_instructions(ir: bytes) -> frozenset[str]:
+    """Return what optimised IR has and the page does not list."""
+    _, allowed = list_instructions()
+    found = set[str]()
+    for line in ir.decode().splitlines():
+        if not _SWITCH_CASE.match(line):
+            found |= {word for match in _INSTRUCTION.findall(line) for word in match if word}
+        found |= set(_UNLISTED_FORMS.findall(line))
+    return frozenset(found - allowed)
 
 
 _NO_ASSEMBLY = re.compile(

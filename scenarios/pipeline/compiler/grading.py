@@ -17,7 +17,6 @@ from sandbox.limited_process import WALLS
 from scenarios.pipeline.compiler import golden
 from scenarios.pipeline.compiler.hello import compute_hello_exit, make_hello
 from scenarios.pipeline.compiler.program_cases import list_graded_cases
-from scenarios.pipeline.compiler.renamed_programs import make_renamed_slot
 from scenarios.pipeline.compiler.scoring import environment, execution, tokens, trees
 from scenarios.pipeline.compiler.scoring.artifact_score import ArtifactScore, shorten_explanation
 from scenarios.pipeline.compiler.submission import StageOutput, StageSubmission, copy_submission
@@ -45,15 +44,14 @@ def grade_stage(
     """Grade the workspace's program for a stage on the given input.
 
     Deterministic, for any number of parallel `jobs`. Grades all graded programs, or only `cases`,
-    with the names that `seed` gives them.
-    Raises ValueError if golden artifacts are damaged.
+    drawn from `seed`. Raises ValueError if clang does not compile a program.
     """
-    chosen = tuple(list_graded_cases() if cases is None else cases)
+    chosen = tuple(list_graded_cases(seed) if cases is None else cases)
     grading = _StageGrading(
         stage=stage,
         given=given,
-        right=make_renamed_slot(stage, seed),
-        before=make_renamed_slot(PREVIOUS_STAGE.get(stage, "source"), seed),
+        right=golden.load_golden_slot(stage, seed=seed),
+        before=golden.load_golden_slot(PREVIOUS_STAGE.get(stage, "source"), seed=seed),
         cases=chosen,
         seed=seed,
     )
@@ -165,7 +163,7 @@ class _StageGrading(Struct, frozen=True, kw_only=True):
         """Grade T4 on golden IR, the same for every agent; the fact `chain` is its score on the IR
         of the agent's own T3, which it hands on.
         """
-        counts, reference = golden.load_instruction_counts()[case.name], self.before
+        counts, reference = golden.count_instructions(case), self.before
         made = _run_submission(entered, reference.artifacts[case.name])
         verdict = _score_optimised(case, made, counts)
         if self.given.provenance == "own":

@@ -1,56 +1,110 @@
 """The programs of the workload: source, stdin, expected stdout and exit code.
 
-They are files in the folder `cases`: NAME.c in the folder of its size; next to it NAME.in if it
-reads stdin, NAME.out with its output, and NAME.exit if its exit code is not 0. Those under
-`cases/samples` may be shown to an agent and are never graded.
+Those that are graded are drawn from the seed of a run. The samples, which an agent may see, are
+files in the folder `cases`: NAME.c, next to it NAME.in if it reads stdin, NAME.out with its output,
+and NAME.exit if its exit code is not 0.
 """
 
+import re
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from itertools import count
 from pathlib import Path
-from typing import get_args
+from random import Random
 
-from scenarios.pipeline.compiler.types import ProgramCase, Size
+from scenarios.pipeline.compiler import clang_artifacts, toolchain
+from scenarios.pipeline.compiler.programs.grammar import BANDS, draw_program
+from scenarios.pipeline.compiler.programs.interpreter import UndefinedBehaviour, interpret
+from scenarios.pipeline.compiler.programs.layout import write_source
+from scenarios.pipeline.compiler.programs.nodes import Program
+from scenarios.pipeline.compiler.programs.scope import NameSource
+from scenarios.pipeline.compiler.types import ProgramCase
 
 CASES = Path(__file__).parent / "cases"
-SIZES: tuple[Size, ...] = get_args(Size.__value__)
+IN_BAND = 21
+"""Graded programs of each band."""
+_TOKEN = re.compile(rb"\w+|'[^']+'|[<>]{2}|[-+*/%<>=!]=|&&|\|\||[^\s\w]")
+_COMMENT = re.compile(rb"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
 @cache
-def load_program_cases() -> tuple[ProgramCase, ...]:
-    """Return all programs: by size, then name; graded ones before samples."""
-    graded = [
-        case for size in SIZES for case in _read_case_folder(CASES / size, size, sample=False)
-    ]
-    samples = [
-        case
-        for size in SIZES
-        for case in _read_case_folder(CASES / "samples" / size, size, sample=True)
-    ]
-    return (*graded, *samples)
+def list_graded_cases(seed: int = 0) -> tuple[ProgramCase, ...]:
+    """Return the programs that a stage is graded on, the easy ones first."""
+    wanted = [(band, number) for band in BANDS for number in range(1, IN_BAND + 1)]
+    with ThreadPoolExecutor(2) as pool:
+        return tuple(pool.map(lambda each: draw_case(seed, *each), wanted))
 
 
-def list_graded_cases() -> tuple[ProgramCase, ...]:
-    """Return the programs that a stage is graded on."""
-    return tuple(case for case in load_program_cases() if not case.sample)
+def draw_case(seed: int, band: str, number: int) -> ProgramCase:
+    """Return the first program of its band that is defined, reads its input, and can be optimised
+    into instructions that the language page lists.
+    """
+    name = f"{band}{number:02}"
+    for attempt in count():
+        rng = Random(f"{seed} {name} {attempt}")
+        program = draw_program(rng, BANDS[band])
+        source = write_source(program, rng, _draw_comments(rng))
+        stdin = _draw_input(Random(f"{seed} {name} input"))
+        case = _run_program(program, name, band, source, stdin)
+        if case is not None and _has_listed_instructions(source):
+            return case
+    raise AssertionError("there is always another attempt")
 
 
+@cache
 def list_sample_cases() -> tuple[ProgramCase, ...]:
     """Return the programs that the agent may see."""
-    return tuple(case for case in load_program_cases() if case.sample)
+    return tuple(_read_program_case(path) for path in sorted(CASES.glob("*.c")))
 
 
-def _read_case_folder(folder: Path, size: Size, *, sample: bool) -> list[ProgramCase]:
-    return [_read_program_case(path, size, sample=sample) for path in sorted(folder.glob("*.c"))]
+def count_tokens(source: bytes) -> int:
+    """Return how many tokens a program has."""
+    return len(_TOKEN.findall(_COMMENT.sub(b"", source)))
 
 
-def _read_program_case(path: Path, size: Size, *, sample: bool) -> ProgramCase:
+def _run_program(
+    program: Program, name: str, band: str, source: bytes, stdin: bytes
+) -> ProgramCase | None:
+    """Return the case of a program; None if it is undefined, or does the same without its input."""
+    if count_tokens(source) not in BANDS[band].tokens:
+        return None
+    try:
+        found, without = interpret(program, stdin), interpret(program, b"")
+    except UndefinedBehaviour:
+        return None
+    if found == without:
+        return None
+    return ProgramCase(
+        name=name, band=band, source=source, stdin=stdin, stdout=found.stdout, exit=found.exit
+    )
+
+
+def _has_listed_instructions(source: bytes) -> bool:
+    return not clang_artifacts.find_unlisted_instructions(
+        clang_artifacts.to_ir_artifact(toolchain.compile_to_ir(source, "-O2"))
+    )
+
+
+def _draw_input(rng: Random) -> bytes:
+    """Return a count, the rounds, as many numbers as arrays need, and a line of text."""
+    numbers = [rng.randrange(3, 6), rng.randrange(20, 60)]
+    numbers += [rng.randrange(1, 400) for _ in range(16)]
+    text = "".join(rng.choice("abcdefghij klmnop.,") for _ in range(rng.randrange(5, 25)))
+    return f"{' '.join(map(str, numbers))}\n{text}\n".encode()
+
+
+def _draw_comments(rng: Random) -> list[str]:
+    names = NameSource(rng)
+    return [" ".join(names.make_long() for _ in range(rng.randrange(1, 5))) for _ in range(6)]
+
+
+def _read_program_case(path: Path) -> ProgramCase:
     stdin, exit_file = path.with_suffix(".in"), path.with_suffix(".exit")
     return ProgramCase(
         name=path.stem,
-        size=size,
+        band="sample",
         source=path.read_bytes(),
         stdin=stdin.read_bytes() if stdin.exists() else b"",
         stdout=path.with_suffix(".out").read_bytes(),
         exit=int(exit_file.read_text()) if exit_file.exists() else 0,
-        sample=sample,
     )

@@ -74,7 +74,7 @@ def _write_sample_files(folder: Path) -> None:
             parts["exit"] = f"{case.exit}\n".encode()
         for stage in STAGES[1:]:
             parts[stage] = golden.load_golden_slot(stage, sample=True).artifacts[case.name]
-        counts = golden.load_instruction_counts()[case.name]
+        counts = golden.count_instructions(case)
         shown_counts = {"plain": counts.plain, "optimised": counts.optimised}
         parts["counts"] = json.dumps(shown_counts).encode() + b"\n"
         for suffix, data in parts.items():

@@ -14,7 +14,6 @@ STAGES = ("T0", "T1", "T2", "T3", "T4", "T5")
 PASS = 60.0
 """Score of 100 from which a stage is passed."""
 
-type Size = Literal["small", "medium", "large"]
 type Provenance = Literal["own", "golden"]
 type Result = Literal["pass", "fail", "agent_error", "infrastructure_error", "limit"]
 """The result of a case; a score of PASS or more is a pass.
@@ -30,13 +29,12 @@ class ProgramCase:
     """One program of the small C, with its expected behaviour."""
 
     name: str
-    size: Size
+    band: str
+    """Of difficulty; `sample` if an agent may see it, and then it is not graded."""
     source: bytes
     stdin: bytes = b""
     stdout: bytes = b""
     exit: int = 0
-    sample: bool = False
-    """Whether the agent may see it; samples are never graded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

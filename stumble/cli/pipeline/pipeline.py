@@ -8,7 +8,7 @@ import click
 from msgspec import to_builtins
 
 from stumble.cli import options
-from stumble.cli.pipeline import golden, newcomer
+from stumble.cli.pipeline import newcomer
 from stumble.errors import ExitCode, HarnessError, UsageError, signal_to_exit_code
 
 if TYPE_CHECKING:
@@ -370,7 +370,7 @@ def name_embedded_workload(seed: int | None) -> str:
     """Return the name of the workload with this seed, or a random one."""
     from secrets import randbelow
 
-    return f"embedded:{1 + randbelow(2**31) if seed is None else seed}"
+    return f"embedded:{1 + randbelow(2**62) if seed is None else seed}"
 
 
 def resolve_workload(

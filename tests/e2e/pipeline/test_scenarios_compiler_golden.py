@@ -61,7 +61,7 @@ def test_every_file_belongs_to_a_program() -> None:
 
 def test_sizes_are_what_they_are_called() -> None:
     plain = {
-        case.name: golden.load_instruction_counts()[case.name].plain for case in list_graded_cases()
+        case.name: golden.count_instructions(case).plain for case in list_graded_cases()
     }
     of = {
         size: [plain[c.name] for c in list_graded_cases() if c.size == size]
@@ -127,7 +127,7 @@ def test_slots_hold_one_artifact_for_each_program_and_samples_are_apart() -> Non
         assert {*golden.load_golden_slot(stage, sample=True).artifacts} == {
             case.name for case in list_sample_cases()
         }
-    assert {*golden.make_source_slot().artifacts} == names
+    assert {*golden.load_golden_slot("source").artifacts} == names
     assert len(golden.load_golden_slot("T0").artifacts) == 1
 
 

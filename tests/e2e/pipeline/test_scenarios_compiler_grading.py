@@ -51,7 +51,7 @@ def why(stage: str, workspace: Path) -> tuple[str, float | None, str]:
 
 @pytest.mark.timeout(300)
 def test_golden_is_worth_100_at_each_stage_from_the_source_to_the_end(tmp_path: Path) -> None:
-    slot = golden.make_source_slot()
+    slot = golden.load_golden_slot("source")
     for stage in STAGES[1:]:
         answers(tmp_path, stage)
         done = grade_stage(stage, tmp_path, slot, jobs=2)
@@ -228,7 +228,7 @@ json.dump({
 def test_an_environment_that_was_found_out_is_worth_100(workspace: Path) -> None:
     (workspace / "t0" / "build").unlink()
     script(workspace, "T0", FULL)
-    done = grade_stage("T0", workspace, golden.make_source_slot(), jobs=1)
+    done = grade_stage("T0", workspace, golden.load_golden_slot("source"), jobs=1)
     assert [(each.case, each.score, each.why) for each in done.cases] == [("environment", 100, "")]
     assert environment.find_missing_prerequisites() == ()
 
@@ -250,7 +250,7 @@ def test_an_environment_that_is_not_so_is_worth_nothing(
     assert FULL.count(said) == 1
     (workspace / "t0" / "build").unlink()
     script(workspace, "T0", FULL.replace(said, instead))
-    [one] = grade_stage("T0", workspace, golden.make_source_slot(), jobs=1).cases
+    [one] = grade_stage("T0", workspace, golden.load_golden_slot("source"), jobs=1).cases
     assert one.score == 0
     assert one.why.startswith(reason)
 
@@ -418,7 +418,7 @@ from pathlib import Path
 from scenarios.pipeline.compiler import golden, program_cases
 from scenarios.pipeline.compiler.grading import grade_stage
 cases = program_cases.list_graded_cases()[:1]
-done = grade_stage("T1", Path(sys.argv[1]), golden.make_source_slot(), jobs=1, cases=cases)
+done = grade_stage("T1", Path(sys.argv[1]), golden.load_golden_slot("source"), jobs=1, cases=cases)
 print(done.cases[0].why)
 """
 
@@ -456,7 +456,7 @@ from scenarios.pipeline.compiler.grading import grade_stage
 golden.load_golden_slot("T1")
 resource.setrlimit(resource.RLIMIT_NOFILE, (12, 12))
 cases = program_cases.list_graded_cases()[:1]
-done = grade_stage("T1", Path(sys.argv[1]), golden.make_source_slot(), jobs=1, cases=cases)
+done = grade_stage("T1", Path(sys.argv[1]), golden.load_golden_slot("source"), jobs=1, cases=cases)
 print(done.result, done.score, [(each.result, each.score, each.why) for each in done.cases])
 """
 
@@ -476,7 +476,7 @@ def test_unchanged_ir_with_an_attribute_makes_no_improvement(attribute: str) -> 
     case = program_cases.list_graded_cases()[0]
     plain = golden.load_golden_slot("T3").artifacts[case.name]
     changed = plain.replace(b") {\n", b") %s {\n" % FEATURES[attribute])
-    counts = golden.load_instruction_counts()[case.name]
+    counts = golden.count_instructions(case)
     assert execution.score_optimisation(case, changed, counts).score == 0
 
 

@@ -32,7 +32,7 @@ def graded(
     given = (
         golden.load_golden_slot(PREVIOUS_STAGE[stage])
         if stage in PREVIOUS_STAGE
-        else golden.make_source_slot()
+        else golden.load_golden_slot("source")
     )
     return grade_stage(stage, workspace, given, jobs=2, cases=cases)
 

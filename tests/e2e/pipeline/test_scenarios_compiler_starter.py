@@ -90,7 +90,7 @@ def test_an_untouched_starter_is_worth_nothing_at_any_stage(tmp_path: Path) -> N
     assert [case.name for case in graded if (case.stdout, case.exit) == (b"", 0)] == []
     trees_of = golden.load_golden_slot("T2").artifacts
     assert {trees.score_tree(trees_of[case.name], made["T2"]).score for case in graded} == {0.0}
-    counts = [golden.load_instruction_counts()[case.name] for case in graded]
+    counts = [golden.count_instructions(case) for case in graded]
     ratios = [math.sqrt(each.optimised / each.plain) for each in counts]
     assert 100 * sum(ratios) / len(ratios) == pytest.approx(RAMP_BASELINE)
 

@@ -12,7 +12,7 @@ import json
 import re
 from importlib.metadata import version
 
-from scenarios.pipeline.compiler import emulator_pool, golden, toolchain
+from scenarios.pipeline.compiler import emulator_pool, toolchain
 from scenarios.pipeline.compiler.hello import ASSEMBLY, EXIT
 from scenarios.pipeline.compiler.scoring.artifact_score import (
     ArtifactScore,
@@ -20,7 +20,6 @@ from scenarios.pipeline.compiler.scoring.artifact_score import (
     score_unreadable_artifact,
 )
 from scenarios.pipeline.compiler.submission import StageSubmission
-from scenarios.pipeline.compiler.types import STAGES
 
 MAX_COMMAND = 4096
 """Longest command in characters; a longer one cannot be started."""
@@ -43,11 +42,6 @@ def find_missing_prerequisites() -> tuple[str, ...]:
             )
     except (ValueError, OSError) as error:  # TimeoutError is one
         problems.append(f"clang, ld.lld or unicorn of the extra pipeline does not work: {error}")
-    for stage in STAGES:
-        try:
-            golden.load_golden_slot(stage)
-        except (ValueError, OSError) as error:
-            problems.append(f"golden artifacts of {stage}: {error}; install stumble anew")
     return tuple(problems)
 
 

@@ -454,10 +454,13 @@ def bypass_empty_block(flow: ControlFlow, block: IrBlock) -> None:
     for way in ways:
         last = flow.named[way].last
         last.labels = [after.name if label == block.name else label for label in last.labels]
+        if last.op == "br" and len(set(last.labels)) == 1:
+            last.labels, last.args = last.labels[:1], []
         for phi in phis:
             phi.args.append(phi.args[phi.labels.index(block.name)])
             phi.labels.append(way)
-        flow.before[after.name].append(way)
+        if way not in flow.before[after.name]:
+            flow.before[after.name].append(way)
     for phi in phis:
         remove_phi_inputs(phi, {block.name})
     flow.before[after.name].remove(block.name)
