@@ -51,6 +51,8 @@ class EmbeddedWorkload(Struct, frozen=True):
 
     seed: int = 0
     """Its programs are drawn from it."""
+    chosen: str = ""
+    """Which attempts they are (`golden.choose_programs`); chosen again if that is unknown."""
 
     def missing(self) -> str | None:
         """Return missing or unusable prerequisites and how to install them, or None."""
@@ -75,28 +77,38 @@ class EmbeddedWorkload(Struct, frozen=True):
 
     def source(self) -> ArtifactSlot:
         """Return the source programs."""
-        return golden.load_golden_slot("source", seed=self.seed)
+        return self.golden("source")
 
     def golden(self, stage: str) -> ArtifactSlot:
         """Return what clang makes of the programs of the seed."""
-        return golden.load_golden_slot(stage, seed=self.seed)
+        return golden.load_golden_slot(stage, seed=self.seed, chosen=self.chosen)
 
     def grade(self, stage: str, workspace: Path, given: ArtifactSlot, *, jobs: int) -> StageGrade:
         """Grade in limited processes, on copies."""
-        return grading.grade_stage(stage, workspace, given, jobs=jobs, seed=self.seed)
+        return grading.grade_stage(
+            stage, workspace, given, jobs=jobs, seed=self.seed, chosen=self.chosen
+        )
 
 
 EMBEDDED = "embedded"
 
 
+def choose_workload(name: str) -> str:
+    """Return a workload's name with the programs that its seed has, which takes some seconds."""
+    work = find_workload(name)
+    if not isinstance(work, EmbeddedWorkload) or work.chosen:
+        return name
+    return f"{EMBEDDED}:{work.seed}:{golden.choose_programs(work.seed)}"
+
+
 def find_workload(name: str) -> PipelineWorkload:
-    """Return the workload `embedded`, `embedded:SEED` or `yatcc:FOLDER`. Raises LookupError if
-    unknown.
+    """Return the workload `embedded`, `embedded:SEED:CHOSEN` or `yatcc:FOLDER`. Raises LookupError
+    if unknown.
     """
     if name.startswith(YATCC_PREFIX):
         return YatccWorkload(YatccCheckout(folder=Path(name.removeprefix(YATCC_PREFIX))))
-    kind, _, seed = name.partition(":")
+    kind, seed, chosen = (*name.split(":"), "", "")[:3]
     if kind != EMBEDDED:
         near = suggest_nearest_name(kind, (EMBEDDED,))
         raise LookupError(f"no workload is called {name!r}{near}")
-    return EmbeddedWorkload(int(seed or 0))
+    return EmbeddedWorkload(int(seed or 0), chosen)

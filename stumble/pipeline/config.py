@@ -45,8 +45,8 @@ class PipelineConfig(Struct, frozen=True, kw_only=True):
     env: tuple[str, ...] = ()
     """Variables passed to the agent besides those for models; patterns such as `MY_*` too."""
     workload: str = "embedded"
-    """`embedded:SEED`, with the seed of its programs' names, or `yatcc:FOLDER`, with the folder of
-    its checkout.
+    """`embedded:SEED:CHOSEN`, with the seed of its programs and their attempts, or `yatcc:FOLDER`,
+    with the folder of its checkout.
     """
     jobs: int = 2
     known: str = ""
@@ -64,8 +64,8 @@ class PipelineConfig(Struct, frozen=True, kw_only=True):
 
     @property
     def programs_seed(self) -> int | None:
-        """The seed of the programs' names; None of a checkout."""
-        name, _, seed = self.workload.partition(":")
+        """The seed of the programs; None of a checkout."""
+        name, seed, *_ = (*self.workload.split(":"), "")
         return int(seed or 0) if name == "embedded" else None
 
     @property

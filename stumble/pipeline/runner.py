@@ -12,6 +12,7 @@ from recorder import event_loop
 from recorder.scratch_folder import make_scratch_folder
 from sandbox.deep_folders import cut_deep_folders
 from scenarios.pipeline.replay_check import Pipeline
+from scenarios.pipeline.workload import choose_workload
 from scenarios.practice.pipeline_model import (
     MODEL_HOST,
     is_practice_model,
@@ -64,6 +65,8 @@ def record_pipeline_run(
     folder = ground.store.root / RUNS / id
     folder.mkdir(parents=True)
     asked = replace(asked, known=str(ground.store.root / KNOWN))
+    if asked.stages != ("T0",):
+        asked = replace(asked, workload=choose_workload(asked.workload))
     asked.write(folder)
     checkpoint = PipelineCheckpoint(folder=folder, run=id)
     if prepare is not None:

@@ -10,7 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from scenarios.pipeline.compiler import emulator_pool, golden, program_cases
+from scenarios.pipeline.compiler import emulator_pool, golden
 from scenarios.pipeline.compiler.grading import grade_stage
 from scenarios.pipeline.compiler.starter_workspace import BASELINE, create_starter_workspace
 from scenarios.pipeline.compiler.types import STAGES
@@ -38,7 +38,7 @@ def whole(folder: Path) -> None:
         print(f"{stage}: {spent() - before:6.1f} s of processor time so far")
         slot = done.left
     emulator_pool.close_idle_emulators()
-    cpu, count = spent() - before, len(program_cases.list_graded_cases())
+    cpu, count = spent() - before, len(golden.list_graded_cases())
     print(f"{count} programs, 5 stages: {cpu:.1f} s of processor time, "
           f"{time.monotonic() - began:.1f} s by the clock here")  # fmt: skip
     name = f"grading {count} programs, T1-T5, processor time over {CORES} cores"

@@ -19,14 +19,14 @@ from random import Random
 
 import pytest
 
-from scenarios.pipeline.compiler import golden, program_cases
+from scenarios.pipeline.compiler import golden
 from scenarios.pipeline.compiler.grading import grade_stage
 from scenarios.pipeline.compiler.read_files import MOST_PIECES
 from scenarios.pipeline.compiler.types import StageGrade
 from tests.support.compiler_workspaces import given, script
 from traces.pipeline.text_pieces import measure_pieces
 
-CASE = program_cases.list_graded_cases()[:1]
+CASE = golden.list_graded_cases()[:1]
 RIGHT = golden.load_golden_slot("T5").artifacts[CASE[0].name].decode()
 LINES = "\n".join(f"  puts({json.dumps(line)});" for line in RIGHT.splitlines())
 SOURCE = f"#include <stdio.h>\nint main(void) {{\n{LINES}\n  return 0;\n}}\n"

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from scenarios.pipeline.compiler import program_cases
+from scenarios.pipeline.compiler import golden
 from scenarios.pipeline.compiler.grading import grade_stage
 from scenarios.pipeline.compiler.types import StageGrade
 from tests.support.compiler_workspaces import given, script
@@ -25,7 +25,7 @@ from traces.pipeline.text_pieces import measure_pieces
 from traces.pipeline.unwritten_text import _count_unwritten
 
 ROOT = Path(__file__).resolve().parents[2]
-CASE = program_cases.list_graded_cases()[:1]
+CASE = golden.list_graded_cases()[:1]
 SIZE = 8000
 PAYLOAD = random.Random(5).randbytes(SIZE)
 HEX = PAYLOAD.hex()

@@ -31,7 +31,7 @@ from scenarios.pipeline.compiler.types import CaseGrade, ProgramCase
 from tests.support.compiler_workspaces import given, script
 
 RIGHT = golden.load_golden_slot("T1").artifacts
-CASES = tuple(sorted(program_cases.list_graded_cases(), key=lambda case: len(RIGHT[case.name])))
+CASES = tuple(sorted(golden.list_graded_cases(), key=lambda case: len(RIGHT[case.name])))
 """The shortest answers first: some have to fit into a message or a variable."""
 KEY = 0x57E9
 NAME = f"cheat-{os.getpid()}"
@@ -121,10 +121,6 @@ GIT_OBJECT = """
 import pathlib, sys, zlib
 data = zlib.decompress(pathlib.Path({path!r}).read_bytes())
 pathlib.Path(sys.argv[2]).write_bytes(data.split(b"\\0", 1)[1])
-"""
-PACKAGE = """
-import sys, zipfile
-open(sys.argv[2], "wb").write(zipfile.ZipFile({path!r}).read({member!r}))
 """
 IMPORTS = """
 import sys
@@ -226,18 +222,13 @@ def lay_files(places: CheatPlaces, workspace: Path) -> None:
 
 
 def lay_packages(places: CheatPlaces) -> None:
-    """Answers in git's objects, in the frozen archive, in an importable package."""
+    """Answers in git's objects, and in an importable package that draws the programs again."""
     name = "an object of git"
     blob = b"blob %d\0" % len(answer := places.take(name)) + answer
     path = Path(f"/var/tmp/{NAME}-object")
     path.write_bytes(zlib.compress(blob))
     places.stack.callback(path.unlink)
     places.add(name, python=GIT_OBJECT.format(path=str(path)))
-    name = "the archive of golden artifacts"
-    places.take(name)
-    member = f"T1/{places.cases[name].name}"
-    archive = str(golden.FROZEN / "golden.zip")
-    places.add(name, python=PACKAGE.format(path=archive, member=member))
     name = "the package itself"
     places.take(name)
     paths = [path for path in sys.path if path] + [str(Path.cwd())]

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from sandbox.limited_process import WALLS
-from scenarios.pipeline.compiler import golden, graded_cell, machine_code, program_cases, toolchain
+from scenarios.pipeline.compiler import golden, graded_cell, machine_code, toolchain
 from scenarios.pipeline.compiler.grading import grade_stage
 from scenarios.pipeline.compiler.scoring.execution import score_execution
 from scenarios.pipeline.compiler.submission import copy_submission
 from tests.support.compiler_workspaces import given, script
 
-CASE = program_cases.list_graded_cases()[:1]
+CASE = golden.list_graded_cases()[:1]
 IR = golden.load_golden_slot("T4").artifacts[CASE[0].name]
 RIGHT = golden.load_golden_slot("T5").artifacts[CASE[0].name]
 COMPILE = f'{{compiler}} clang {" ".join(toolchain.TARGET)} -O1 -w -S "$1" -o "$2"'

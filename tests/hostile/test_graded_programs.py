@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from sandbox.limited_process import WALLS
-from scenarios.pipeline.compiler import golden, program_cases
+from scenarios.pipeline.compiler import golden
 from scenarios.pipeline.compiler.grading import grade_stage
 from tests.support.compiler_workspaces import answers, given, script
 
-CASE = program_cases.list_graded_cases()[:1]
+CASE = golden.list_graded_cases()[:1]
 RIGHT = golden.load_golden_slot("T2").artifacts[CASE[0].name]
 VISIBLE = Path("/opt")
 """A folder of the system, which `build` sees."""
@@ -76,7 +76,7 @@ def test_answers_in_the_store_are_not_there(store: Path, path: str) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        str(golden.FROZEN / "golden.zip"),
+        golden.__file__,
         str(Path(__file__).resolve().parents[2] / "pyproject.toml"),
         str(Path(__file__).resolve()),
         str(Path.home() / ".profile-of-a-test"),

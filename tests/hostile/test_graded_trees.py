@@ -15,11 +15,11 @@ import pytest
 
 from sandbox.deep_folders import cut_deep_folders, remove_folder, walk_folders
 from scenarios.pipeline import grader
-from scenarios.pipeline.compiler import program_cases
+from scenarios.pipeline.compiler import golden
 from scenarios.pipeline.compiler.grading import grade_stage
 from tests.support.compiler_workspaces import answers, given, script
 
-CASE = program_cases.list_graded_cases()[:1]
+CASE = golden.list_graded_cases()[:1]
 NAMES = (
     b"\xff.txt", b"\xed\xa0\x80", b"a\nb", b"\x1b[31m", b"-rf", b" ", b"\xe2\x80\xae", b"x" * 255,
     b"CON", b"'\"", b"$(id)", b"*", b"\\", b"~", b"...", "\u00e9".encode(), b"e\xcc\x81", b"%s",

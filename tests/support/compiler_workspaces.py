@@ -13,7 +13,7 @@ BEFORE = dict(zip(STAGES[2:], STAGES[1:], strict=False))
 
 def given(stage: str) -> ArtifactSlot:
     """Return the golden input slot of a stage."""
-    return golden.load_golden_slot(BEFORE[stage]) if stage in BEFORE else golden.load_golden_slot("source")
+    return golden.load_golden_slot(BEFORE.get(stage, "source"))
 
 
 def script(workspace: Path, stage: str, text: str, name: str = "run") -> None:

@@ -31,8 +31,7 @@ class SentenceWitness(NamedTuple):
     shown: str
 
 
-GOLDEN = "test_all_artifacts_made_anew_and_run_are_as_frozen"
-OTHER_COMPILER = "test_another_compiler_for_another_machine_comes_to_the_same"
+OTHER_COMPILER = "test_two_compilers_and_the_interpreter_come_to_the_same"
 WITNESSES = tuple(
     SentenceWitness(*row)
     for row in (

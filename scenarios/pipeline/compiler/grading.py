@@ -16,7 +16,6 @@ from msgspec import Struct
 from sandbox.limited_process import WALLS
 from scenarios.pipeline.compiler import golden
 from scenarios.pipeline.compiler.hello import compute_hello_exit, make_hello
-from scenarios.pipeline.compiler.program_cases import list_graded_cases
 from scenarios.pipeline.compiler.scoring import environment, execution, tokens, trees
 from scenarios.pipeline.compiler.scoring.artifact_score import ArtifactScore, shorten_explanation
 from scenarios.pipeline.compiler.submission import StageOutput, StageSubmission, copy_submission
@@ -40,19 +39,22 @@ def grade_stage(
     jobs: int,
     cases: Sequence[ProgramCase] | None = None,
     seed: int = 0,
+    chosen: str = "",
 ) -> StageGrade:
     """Grade the workspace's program for a stage on the given input.
 
     Deterministic, for any number of parallel `jobs`. Grades all graded programs, or only `cases`,
-    drawn from `seed`. Raises ValueError if clang does not compile a program.
+    drawn from `seed` and `chosen`. Raises ValueError if clang does not compile a program.
     """
-    chosen = tuple(list_graded_cases(seed) if cases is None else cases)
+    graded = tuple(golden.list_graded_cases(seed, chosen) if cases is None else cases)
     grading = _StageGrading(
         stage=stage,
         given=given,
-        right=golden.load_golden_slot(stage, seed=seed),
-        before=golden.load_golden_slot(PREVIOUS_STAGE.get(stage, "source"), seed=seed),
-        cases=chosen,
+        right=golden.load_golden_slot(stage, seed=seed, chosen=chosen),
+        before=golden.load_golden_slot(
+            PREVIOUS_STAGE.get(stage, "source"), seed=seed, chosen=chosen
+        ),
+        cases=graded,
         seed=seed,
     )
     with ExitStack() as stack:

@@ -26,8 +26,6 @@ BASELINE: Mapping[str, float] = {
 Their first build fails, they write no token and no node of a tree, leave IR unchanged, and make
 programs that do nothing.
 """
-RAMP_BASELINE = 77.3920250696302
-"""T4's figure by RAMP's formula for unchanged IR."""
 
 
 def create_starter_workspace(folder: Path, language: str, *, bare: bool) -> None:

@@ -149,8 +149,7 @@ def pipeline() -> None:
 @click.option(
     "--programs-seed",
     type=click.IntRange(0),
-    help="Seed of the names in the graded programs, kept with the run; 0: the package's own names. "
-    "Default: a random one.",
+    help="Seed that the graded programs are drawn from, kept with the run. Default: a random one.",
 )
 @click.option("--resume", metavar="RUN", help="Resume this interrupted run.")
 @options.match_options
@@ -300,8 +299,7 @@ def show(run: str, cases: bool, as_json: bool) -> None:
 @click.option(
     "--programs-seed",
     type=click.IntRange(0),
-    help="Seed of the names in the graded programs, kept with the run; 0: the package's own names. "
-    "Default: a random one.",
+    help="Seed that the graded programs are drawn from, kept with the run. Default: a random one.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def grade(
@@ -481,5 +479,5 @@ def end_pipeline_run(played: "RunResult", *, armed: bool, as_json: bool) -> None
     raise SystemExit(played.exit.code or missed)
 
 
-for command in (golden.golden, newcomer.demo, newcomer.doctor):
+for command in (newcomer.demo, newcomer.doctor):
     pipeline.add_command(command)

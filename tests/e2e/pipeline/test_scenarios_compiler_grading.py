@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from sandbox.limited_process import WALLS
-from scenarios.pipeline.compiler import golden, program_cases, toolchain
+from scenarios.pipeline.compiler import golden, toolchain
 from scenarios.pipeline.compiler.grading import grade_stage
 from scenarios.pipeline.compiler.hello import compute_hello_exit, make_hello
 from scenarios.pipeline.compiler.scoring import environment, execution
@@ -28,7 +28,7 @@ from tests.support.compiler_workspaces import (
 )
 from tests.unit.scenarios.test_scenarios_compiler_judges import FEATURES
 
-FEW: tuple[ProgramCase, ...] = program_cases.list_graded_cases()[:2]
+FEW: tuple[ProgramCase, ...] = golden.list_graded_cases()[:2]
 ONE = FEW[:1]
 
 
@@ -56,7 +56,7 @@ def test_golden_is_worth_100_at_each_stage_from_the_source_to_the_end(tmp_path: 
         answers(tmp_path, stage)
         done = grade_stage(stage, tmp_path, slot, jobs=2)
         assert [(each.score, each.reached, each.why) for each in done.cases] == [
-            (100.0, True, "") for _ in program_cases.list_graded_cases()
+            (100.0, True, "") for _ in golden.list_graded_cases()
         ]
         assert (done.score, done.result, done.walls) == (100.0, "pass", WALLS)
         assert done.left.artifacts == golden.load_golden_slot(stage).artifacts
@@ -67,7 +67,7 @@ def test_golden_is_worth_100_at_each_stage_from_the_source_to_the_end(tmp_path: 
 @pytest.mark.parametrize("stage", ["T1", "T4"])
 def test_the_same_is_graded_in_each_run_however_many_work(tmp_path: Path, stage: str) -> None:
     answers(tmp_path, stage, lambda _, right: right.replace(b"i32 1", b"i32 2")[: -len(right) // 9])
-    cases = program_cases.list_graded_cases()[:5]
+    cases = golden.list_graded_cases()[:5]
     runs = [
         grade_stage(stage, tmp_path, given(stage), jobs=jobs, cases=cases) for jobs in (1, 2, 4)
     ]
@@ -102,8 +102,8 @@ def test_code_that_is_left_as_it_is_is_worth_nothing_and_ramps_figure_is_beside_
     script(tmp_path, "T4", '#!/bin/sh\ncp "$1" "$2"\n')
     done = graded("T4", tmp_path)
     figures = []
-    for each in done.cases:
-        counts = golden.load_instruction_counts()[each.case]
+    for each, case in zip(done.cases, FEW, strict=True):
+        counts = golden.count_instructions(case)
         figures.append(100 * math.sqrt(counts.optimised / counts.plain))
         assert (each.result, each.score) == ("fail", 0.0)
         assert each.facts == {
@@ -148,7 +148,7 @@ def test_what_is_no_ir_says_why_in_clangs_words(text: bytes, reason: str) -> Non
 
 
 def test_a_case_that_came_in_wrong_could_not_be_reached(tmp_path: Path) -> None:
-    right, wrong, gone = program_cases.list_graded_cases()[:3]
+    right, wrong, gone = golden.list_graded_cases()[:3]
     artifacts = dict(golden.load_golden_slot("T2").artifacts)
     artifacts[wrong.name] = b'{"kind":"TranslationUnitDecl"}'
     del artifacts[gone.name]
@@ -171,7 +171,7 @@ def test_own_ir_that_is_slow_on_purpose_leaves_no_more_to_improve(tmp_path: Path
     )
     script(tmp_path, "T4", '#!/bin/sh\ncp "$1" "$2"\n')
     [one] = grade_stage("T4", tmp_path, own, jobs=1, cases=ONE).cases
-    assert one.facts["before"] == golden.load_instruction_counts()[one.case].plain
+    assert one.facts["before"] == golden.count_instructions(ONE[0]).plain
     assert (one.reached, one.score, one.facts["chain"]) == (True, 0.0, 0.0)
 
 
@@ -415,9 +415,9 @@ def test_a_workspace_cannot_escape_being_graded(tmp_path: Path) -> None:
 HOLDS = """
 import sys
 from pathlib import Path
-from scenarios.pipeline.compiler import golden, program_cases
+from scenarios.pipeline.compiler import golden
 from scenarios.pipeline.compiler.grading import grade_stage
-cases = program_cases.list_graded_cases()[:1]
+cases = golden.list_graded_cases()[:1]
 done = grade_stage("T1", Path(sys.argv[1]), golden.load_golden_slot("source"), jobs=1, cases=cases)
 print(done.cases[0].why)
 """
@@ -451,11 +451,11 @@ def test_a_build_that_removes_its_stage_is_the_agents_fault(tmp_path: Path) -> N
 BREAKS = """
 import resource, sys
 from pathlib import Path
-from scenarios.pipeline.compiler import golden, program_cases
+from scenarios.pipeline.compiler import golden
 from scenarios.pipeline.compiler.grading import grade_stage
 golden.load_golden_slot("T1")
 resource.setrlimit(resource.RLIMIT_NOFILE, (12, 12))
-cases = program_cases.list_graded_cases()[:1]
+cases = golden.list_graded_cases()[:1]
 done = grade_stage("T1", Path(sys.argv[1]), golden.load_golden_slot("source"), jobs=1, cases=cases)
 print(done.result, done.score, [(each.result, each.score, each.why) for each in done.cases])
 """
@@ -473,7 +473,7 @@ def test_a_grader_that_breaks_is_no_failure_of_the_agents(tmp_path: Path) -> Non
 @pytest.mark.gate
 @pytest.mark.parametrize("attribute", FEATURES)
 def test_unchanged_ir_with_an_attribute_makes_no_improvement(attribute: str) -> None:
-    case = program_cases.list_graded_cases()[0]
+    case = golden.list_graded_cases()[0]
     plain = golden.load_golden_slot("T3").artifacts[case.name]
     changed = plain.replace(b") {\n", b") %s {\n" % FEATURES[attribute])
     counts = golden.count_instructions(case)

@@ -13,7 +13,7 @@ from unicorn.unicorn_py3.unicorn import Uc
 from scenarios.pipeline.compiler import emulator, emulator_pool, native_counter, toolchain
 from scenarios.pipeline.compiler.emulator import CodeBytes, PythonCounter
 from scenarios.pipeline.compiler.emulator_pool import EmulationResult, EmulatorProcess
-from scenarios.pipeline.compiler.program_cases import list_graded_cases
+from scenarios.pipeline.compiler.golden import list_graded_cases
 
 ECHO = """
 main:
@@ -79,7 +79,7 @@ def test_arguments_with_rubbish_in_their_upper_halves_are_served() -> None:
 
 
 def test_instructions_are_counted_exactly_and_alike_by_all_who_count() -> None:
-    small = [case for case in list_graded_cases() if case.size == "small"][::5]
+    small = [case for case in list_graded_cases() if case.band == "easy"][::5]
     for case in small:
         elf = toolchain.link_executable(toolchain.compile_to_ir(case.source, "-O2"), "ir")
         steps, _ = emulator.emulate_elf(elf, case.stdin, 1_000_000, stepping)

@@ -1,17 +1,20 @@
 """The prepared solutions, graded as any agent's programs are."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 
 from scenarios.pipeline.compiler import golden, toolchain
-from scenarios.pipeline.compiler.bands import load_measured_scores
 from scenarios.pipeline.compiler.grading import PREVIOUS_STAGE, grade_stage
-from scenarios.pipeline.compiler.program_cases import list_graded_cases
+from scenarios.pipeline.compiler.program_cases import IN_BAND
+from scenarios.pipeline.compiler.programs.grammar import BANDS
 from scenarios.pipeline.compiler.solutions import QUALITIES, load_solution, write_solution
 from scenarios.pipeline.compiler.starter_workspace import create_starter_workspace
-from scenarios.pipeline.compiler.types import STAGES, ProgramCase, StageGrade
+from scenarios.pipeline.compiler.types import PASS, STAGES, ProgramCase, StageGrade
+from tests.support.compiler_workspaces import script
 
 pytestmark = [
     pytest.mark.timeout(300),
@@ -19,33 +22,24 @@ pytestmark = [
         toolchain.explain_missing_tools() is not None, reason=str(toolchain.explain_missing_tools())
     ),
 ]
-LEAST = {"T0": 100.0, "T1": 100.0, "T2": 99.9, "T3": 100.0, "T4": 84.0, "T5": 100.0}
+LEAST = {"T0": 100.0, "T1": 100.0, "T2": 99.9, "T3": 100.0, "T4": 75.0, "T5": 100.0}
 """What a good solution scores at least, on golden artifacts."""
 
 
 def graded(
     folder: Path, stage: str, quality: str, cases: Sequence[ProgramCase] | None = None
 ) -> StageGrade:
-    workspace = folder / "work"
+    workspace = folder / quality
     create_starter_workspace(workspace, "python", bare=False)
     write_solution(workspace, stage, quality)
-    given = (
-        golden.load_golden_slot(PREVIOUS_STAGE[stage])
-        if stage in PREVIOUS_STAGE
-        else golden.load_golden_slot("source")
-    )
-    return grade_stage(stage, workspace, given, jobs=2, cases=cases)
+    return grade_given(workspace, stage, cases)
 
 
-def assert_as_measured(grade: StageGrade, quality: str) -> None:
-    """The scores are those that the bands of difficulty were made of."""
-    measured = load_measured_scores()
-    differing = {
-        case.case: case.score
-        for case in grade.cases
-        if case.score != pytest.approx(measured[case.case][grade.stage, quality], rel=1e-5)
-    }
-    assert differing == {}
+def grade_given(
+    workspace: Path, stage: str, cases: Sequence[ProgramCase] | None = None
+) -> StageGrade:
+    slot = golden.load_golden_slot(PREVIOUS_STAGE.get(stage, "source"))
+    return grade_stage(stage, workspace, slot, jobs=2, cases=cases)
 
 
 @pytest.mark.many(1)
@@ -55,48 +49,64 @@ def test_a_good_solution(tmp_path: Path, stage: str) -> None:
     assert found.score is not None
     failed = [(case.case, case.why) for case in found.cases if case.score != 100]
     assert found.score >= LEAST[stage], failed[:5]
-    if stage != "T0":
-        assert_as_measured(found, "good")
 
 
-@pytest.mark.many(1)
-@pytest.mark.parametrize(
-    ("stage", "quality", "least", "most"),
-    [
-        ("T1", "fair", 60, 80),
-        ("T1", "half", 40, 60),
-        ("T2", "half", 40, 60),
-        ("T2", "broken", 0, 20),
-        ("T3", "half", 30, 60),
-        ("T4", "fair", 70, 80),
-        ("T5", "half", 40, 60),
-    ],
-)
-def test_a_lesser_one(tmp_path: Path, stage: str, quality: str, least: int, most: int) -> None:
-    found = graded(tmp_path, stage, quality, list_graded_cases()[1::3])
-    assert found.score is not None
-    assert least <= found.score < most
-    assert_as_measured(found, quality)
+@pytest.mark.many(2)
+@pytest.mark.parametrize("stage", STAGES)
+def test_five_qualities_are_in_order_and_two_of_them_pass(tmp_path: Path, stage: str) -> None:
+    """Of 21 programs, 7 of each band; T0 is right or wrong."""
+    scores = [
+        graded(tmp_path, stage, quality, golden.list_graded_cases()[::3]).score or 0.0
+        for quality in QUALITIES
+    ]
+    assert [score >= PASS for score in scores] == [True, True, False, False, False]
+    if stage == "T0":
+        assert scores == [100.0, 100.0, 0.0, 0.0, 0.0]
+    else:
+        assert all(better - worse > 1 for better, worse in pairwise(scores)), scores
 
 
-@pytest.mark.many(1)
-@pytest.mark.parametrize(
-    ("stage", "quality"),
-    [
-        ("T1", "broken"),
-        ("T2", "fair"),
-        ("T3", "fair"),
-        ("T3", "broken"),
-        ("T4", "half"),
-        ("T4", "broken"),
-        ("T5", "fair"),
-        ("T5", "broken"),
-    ],
-)
-def test_the_others_score_what_was_measured_on_some_programs(
-    tmp_path: Path, stage: str, quality: str
-) -> None:
-    assert_as_measured(graded(tmp_path, stage, quality, list_graded_cases()[::13]), quality)
+OPTIMISERS = {
+    "untouched": None,
+    "variables to registers": (
+        ("ROUNDS = 6", "ROUNDS = 0"),
+        ("        hoist(function)\n", ""),
+        ("    expand(module)\n", ""),
+    ),
+    "folding as well": (("        hoist(function)\n", ""), ("    expand(module)\n", "")),
+    "all": (),
+}
+"""Replacements in the good solution of T4."""
+
+
+@pytest.mark.gate
+def test_better_optimisers_score_more(tmp_path: Path) -> None:
+    scores = {}
+    for name, changes in OPTIMISERS.items():
+        program = load_solution("T4", "good") if changes is not None else None
+        for was, becomes in changes or ():
+            assert program is not None
+            assert program.count(was) == 1
+            program = program.replace(was, becomes)
+        script(tmp_path / name, "T4", program or '#!/bin/sh\ncp "$1" "$2"\n')
+        scores[name] = grade_given(tmp_path / name, "T4", golden.list_graded_cases()[::4]).score
+    figures = [score or 0.0 for score in scores.values()]
+    assert figures[0] == 0.0
+    assert all(one < other for one, other in pairwise(figures)), scores
+    assert figures[1] > PASS
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("stage", STAGES[1:])
+def test_each_band_is_harder_than_the_one_before(tmp_path: Path, stage: str) -> None:
+    """Means of the three lesser solutions on all programs of a seed."""
+    means = dict.fromkeys(BANDS, 0.0)
+    for quality in ("fair", "half", "broken"):
+        cases = graded(tmp_path, stage, quality).cases
+        for at, band in enumerate(BANDS):
+            part = cases[at * IN_BAND : (at + 1) * IN_BAND]
+            means[band] += fmean(case.score or 0.0 for case in part) / 3
+    assert all(easier > harder for easier, harder in pairwise(means.values())), means
 
 
 def test_every_quality_of_every_stage_is_a_program_that_python_can_read() -> None:

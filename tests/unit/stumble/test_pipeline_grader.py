@@ -3,7 +3,7 @@
 import pytest
 
 from scenarios.pipeline.compiler import toolchain
-from scenarios.pipeline.compiler.program_cases import list_graded_cases
+from scenarios.pipeline.compiler.golden import list_graded_cases
 from scenarios.pipeline.compiler.submission import BUILDING, RUNNING
 from scenarios.pipeline.grader import compute_patience
 

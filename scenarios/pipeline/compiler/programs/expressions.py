@@ -83,7 +83,7 @@ class ExpressionWriter:
         return self.draw_number()
 
     def draw_number(self, least: int = 0, most: int = 99) -> Number:
-        """Return a number in decimal, or as a character or in hexadecimal if the program has them."""
+        """Return a number in decimal, as a character, or in hexadecimal."""
         value = self.rng.randrange(least, most + 1)
         style = self.rng.random()
         if most > 32 and "characters" in self.features and style < 0.15:
@@ -102,16 +102,12 @@ class ExpressionWriter:
         letter = self.rng.choice(_LETTERS)
         return Number(f"'{letter}'", ord(letter))
 
-    def draw_element(
-        self, array: Array, scope: Scope, known: list[KnownFunction]
-    ) -> Place:
+    def draw_element(self, array: Array, scope: Scope, known: list[KnownFunction]) -> Place:
         """Return an element of an array, with indices that are inside of it."""
         indices = tuple(self.draw_index(size, scope, known) for size in array.sizes)
         return Place(array.name, indices)
 
-    def draw_index(
-        self, size: int, scope: Scope, known: list[KnownFunction]
-    ) -> Expression:
+    def draw_index(self, size: int, scope: Scope, known: list[KnownFunction]) -> Expression:
         """Return an expression that is at least 0 and less than `size`."""
         counters = [name for name, bound in scope.bounds.items() if bound <= size]
         if counters and self.rng.random() < 0.8:
@@ -125,9 +121,7 @@ class ExpressionWriter:
         masked = Binary("&", value, Number(str(mask), mask))
         return masked if mask < size else Binary("%", masked, Number(str(size), size))
 
-    def draw_test(
-        self, scope: Scope, known: list[KnownFunction], depth: int
-    ) -> Expression:
+    def draw_test(self, scope: Scope, known: list[KnownFunction], depth: int) -> Expression:
         """Return a comparison, or several with `&&`, `||` and `!`."""
         if depth > 0 and "logic" in self.features and self.rng.random() < 0.35:
             left = self.draw_test(scope, known, depth - 1)
@@ -139,9 +133,7 @@ class ExpressionWriter:
             self.rng.choice(COMPARISONS), left, self.draw_number() if left == right else right
         )
 
-    def draw_call(
-        self, known: KnownFunction, scope: Scope, others: list[KnownFunction]
-    ) -> Call:
+    def draw_call(self, known: KnownFunction, scope: Scope, others: list[KnownFunction]) -> Call:
         """Return a call; arguments are small expressions, arrays and rows."""
         arguments = tuple(
             self._draw_argument(each, scope, others) for each in known.function.parameters

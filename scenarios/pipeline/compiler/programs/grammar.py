@@ -67,9 +67,7 @@ class _ProgramWriter:
         self.length = rng.choice((5, 6, 7, 8, 8, 10, 12, 16))
         self.names = NameSource(rng)
         self.known: list[KnownFunction] = []
-        self.globals = Scope(
-            scalars=[], constants=[], bounds={}, arrays=[], globals=frozenset()
-        )
+        self.globals = Scope(scalars=[], constants=[], bounds={}, arrays=[], globals=frozenset())
         self.items: list[Declaration | Function] = []
 
     def write(self) -> Program:
@@ -166,8 +164,9 @@ class _ProgramWriter:
         """Return a value that depends on the variables of a function, so that few are idle."""
         value = writer.draw_value(scope)
         for name in [each for each in scope.scalars if each not in self.globals.scalars][-3:]:
-            value = Binary(self.rng.choice("+-^" if "bits" in self.features else "+-"), value,
-                           Place(name))
+            value = Binary(
+                self.rng.choice("+-^" if "bits" in self.features else "+-"), value, Place(name)
+            )
         return value
 
     def _add_recursion(self) -> None:
@@ -177,7 +176,8 @@ class _ProgramWriter:
         depth, value = self.names.make_short(), self.names.make_short()
         scope.scalars += [value]
         less = Binary("-", Place(depth), Number("1", 1))
-        calls = [Call(name, (less, self._vary(value, depth))) for _ in range(self.rng.choice((1, 2)))]
+        ways = self.rng.choice((1, 2))
+        calls = [Call(name, (less, self._vary(value, depth))) for _ in range(ways)]
         factor = Number(str(by := self.rng.choice((3, 5, 9))), by)
         result: Expression = Binary("-", Binary("*", calls[0], factor), writer.draw_value(scope, 1))
         if len(calls) > 1:
@@ -190,9 +190,12 @@ class _ProgramWriter:
             name, (Parameter(depth), Parameter(value)), Block((stop, Return(result)))
         )
         self.items.append(function)
-        most = self.expressions_depth(len(calls))
-        caller = Function(self.names.make_long(), (Parameter(value),), Block((
-            Return(Call(name, (Number(str(most), most), Place(value)))),)))
+        most = self.rng.randrange(4, 7) if ways > 1 else self.rng.randrange(5, 30)
+        caller = Function(
+            self.names.make_long(),
+            (Parameter(value),),
+            Block((Return(Call(name, (Number(str(most), most), Place(value)))),)),
+        )
         self.items.append(caller)
         self.known.append(KnownFunction(caller, pure=True))
 
@@ -201,14 +204,12 @@ class _ProgramWriter:
         number = Number(str(by := self.rng.randrange(2, 40)), by)
         return Binary(self.rng.choice("+-"), Binary("*", Place(value), number), Place(depth))
 
-    def expressions_depth(self, calls: int) -> int:
-        return self.rng.randrange(4, 7) if calls > 1 else self.rng.randrange(5, 30)
-
     def _write_main(self) -> Block:
         writer, scope = self._make_writer(), self.globals.open()
         total = self.names.make_long()
         body: list[Statement] = [Assignment(Place("count"), "=", Call("get_int"))]
-        body += [Declaration((Declarator(name, (), Call("get_int")),)) for name in ("rounds", total)]
+        for name in ("rounds", total):
+            body.append(Declaration((Declarator(name, (), Call("get_int")),)))
         scope.scalars.append(total)
         for array in [each for each in scope.arrays if not each.constant]:
             body += self._fill(array)
@@ -247,14 +248,12 @@ class _ProgramWriter:
     def _fill(self, array: Array) -> list[Statement]:
         """Read an array, or its rows, from the input."""
         if len(array.sizes) == 1:
-            return [self._count("i", "count", Place(array.name, (Place("i"),)), Call("get_int"))]
+            read = Assignment(Place(array.name, (Place("i"),)), "=", Call("get_int"))
+            return [self._loop("i", Place("count"), read)]
         element = Place(array.name, (Place("i"), Place("j")))
         value = Binary("+", Binary("*", Place("i"), Number("7", 7)), Place("j"))
-        inner = self._count("j", "count", element, value)
+        inner = self._loop("j", Place("count"), Assignment(element, "=", value))
         return [self._loop("i", Number(str(array.sizes[0]), array.sizes[0]), inner)]
-
-    def _count(self, name: str, bound: str, place: Place, value: Expression) -> For:
-        return self._loop(name, Place(bound), Assignment(place, "=", value))
 
     def _loop(self, name: str, bound: Expression, *inner: Statement) -> For:
         return For(
@@ -269,8 +268,11 @@ class _ProgramWriter:
         name, total = self.names.make_short(), self.names.make_long()
         scope.scalars.append(total)
         factor = self.rng.choice((3, 7, 31))
-        keep = Assignment(Place(total), "=", Binary(
-            "+", Binary("*", Place(total), Number(str(factor), factor)), Place(name)))
+        keep = Assignment(
+            Place(total),
+            "=",
+            Binary("+", Binary("*", Place(total), Number(str(factor), factor)), Place(name)),
+        )
         read = Assignment(Place(name), "=", Call("get_char"))
         return [
             Declaration((Declarator(name, (), Call("get_char")),)),
@@ -281,15 +283,14 @@ class _ProgramWriter:
     def _report(self, scope: Scope, writer: StatementWriter) -> list[Statement]:
         """Print what the program has computed, and return a part of it."""
         body: list[Statement] = []
-        for array in [each for each in scope.arrays if len(each.sizes) == 1 and not each.constant][:2]:
-            name = "k"
-            shown = Call("put_int", (Place(array.name, (Place(name),)),))
-            body.append(For(
-                Declaration((Declarator(name, (), Number("0", 0)),)),
-                Binary("<", Place(name), Place("count")),
-                Assignment(Place(name), "+=", Number("1", 1)),
-                Block((shown, Call("put_char", (_SPACE,)))),
-            ))
+        lists = [each for each in scope.arrays if len(each.sizes) == 1 and not each.constant]
+        for array in lists[:2]:
+            shown = Call("put_int", (Place(array.name, (Place("k"),)),))
+            body.append(self._loop("k", Place("count"), shown, Call("put_char", (_SPACE,))))
         total = self._fold(scope, writer)
-        return [*body, Call("put_int", (total,)), Call("put_char", (_LINE,)),
-                Return(Place(self.rng.choice(scope.scalars)))]
+        return [
+            *body,
+            Call("put_int", (total,)),
+            Call("put_char", (_LINE,)),
+            Return(Place(self.rng.choice(scope.scalars))),
+        ]

@@ -91,9 +91,7 @@ class Return(Struct, frozen=True):
     value: Expression | None
 
 
-type Statement = (
-    Declaration | Assignment | Call | If | While | For | Block | Jump | Return
-)
+type Statement = Declaration | Assignment | Call | If | While | For | Block | Jump | Return
 
 
 class Parameter(Struct, frozen=True):

@@ -134,9 +134,7 @@ class _PythonWriter:
             case Return(value):
                 self._write(f"return {self._translate(value) if value else ''}")
 
-    def _write_loop(
-        self, test: Expression | None, step: Assignment | None, body: Block
-    ) -> None:
+    def _write_loop(self, test: Expression | None, step: Assignment | None, body: Block) -> None:
         self._write(f"while {self._translate(test) if test else 'True'}:")
         self._steps.append(step)
         self._depth += 1

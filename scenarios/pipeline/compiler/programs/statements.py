@@ -112,6 +112,7 @@ class StatementWriter:
         otherwise = None
         if self.rng.random() < 0.35:
             otherwise = self.draw_block(scope, 1, nested + 1)
+            then = Block((Jump(""),)) if self.rng.random() < 0.1 else then
         return (If(test, then, otherwise),)
 
     def _draw_test(self, scope: Scope) -> Expression:
@@ -119,15 +120,14 @@ class StatementWriter:
         impure = [
             each
             for each in self.known
-            if not each.pure
-            and each.function.gives_int
-            and self.expressions.can_call(each, scope)
+            if not each.pure and each.function.gives_int and self.expressions.can_call(each, scope)
         ]
         test = self.expressions.draw_test(scope, [], 1)
-        if impure and not self.pure and self.loops < 2 and "logic" in self.features:
-            if self.rng.random() < 0.5:
-                call = self.expressions.draw_call(self.rng.choice(impure), scope, [])
-                return Binary(self.rng.choice(("&&", "||")), test, call)
+        if self.pure or self.loops >= 2 or "logic" not in self.features:
+            impure = []
+        if impure and self.rng.random() < 0.5:
+            call = self.expressions.draw_call(self.rng.choice(impure), scope, [])
+            return Binary(self.rng.choice(("&&", "||")), test, call)
         if self.rng.random() < 0.15:
             return self.draw_value(scope, 1)
         return test
@@ -167,7 +167,7 @@ class StatementWriter:
         inner.constants.append(name)
         if self.rng.random() < 0.5:
             first: Expression = Binary("&", self.draw_value(scope, 1), Number("1023", 1023))
-            step = Assignment(counter, self.rng.choice(("/=",)), Number("3", 3))
+            step = Assignment(counter, "/=", Number("3", 3))
         else:
             first = self.expressions.draw_number(2, 9)
             step = Assignment(counter, "-=", Number("1", 1))
