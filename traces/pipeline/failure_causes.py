@@ -3,7 +3,8 @@
 infrastructure  the grader failed, the agent could not be started, or a file was missing that no
                 tool call of the agent had named
 context         the last model request was refused as too long
-provider        the last model request failed otherwise: a status of 400 or more, no response
+provider        the last model request failed otherwise: a status of 400 or more, no response; or
+                the built-in agent sent none and ended as if its provider had refused it
 budget          calls, tokens, dollars or time were used up
 tooling         the last tool call failed, or the submitted program did, or it scored less than the
                 one that the agent was given
@@ -18,6 +19,7 @@ gets a later cause of the list.
 import json
 import re
 from collections.abc import Iterable, Mapping
+from copy import replace
 from typing import Literal
 
 from msgspec import Struct
@@ -43,6 +45,10 @@ PASSING_SCORE = 60.0
 MAX_EVIDENCE_CHARS = 300
 """Maximum characters of a text stored as evidence."""
 NOT_STARTED_EXITS = (126, 127)
+PROVIDER_EXIT = 5
+"""Of the built-in agent, whose client can fail before it sends a request: without a key."""
+CAUSED_STATUSES = frozenset((400, 413, 422))
+"""Of requests that the agent made wrong or too large."""
 TIMEOUT_EXIT = 124
 
 _TOO_LONG = re.compile(
@@ -110,6 +116,8 @@ class StageFailure(Struct, frozen=True, kw_only=True):
     text: str
     seq: int | None = None
     since_stage: str | None = None
+    outage: bool = False
+    """Whether no request of the agent can have caused it: the stage says nothing of the agent."""
 
     @property
     def evidence(self) -> str:
@@ -178,7 +186,7 @@ def find_spoilt_programs(
 
 
 def _carry_failure(failure: StageFailure, stage: str) -> StageFailure:
-    return StageFailure(cause=failure.cause, text=failure.text, seq=failure.seq, since_stage=stage)
+    return replace(failure, since_stage=stage)
 
 
 def _find_stage_failure(attempt: StageAttempt, before: StageFailure | None) -> StageFailure | None:
@@ -232,11 +240,17 @@ def _find_context_failure(attempt: StageAttempt) -> StageFailure | None:
 
 def _find_provider_failure(attempt: StageAttempt) -> StageFailure | None:
     last = attempt.model_calls[-1] if attempt.model_calls else None
+    if last is None and attempt.exit == PROVIDER_EXIT:
+        text = f"the agent ended with {PROVIDER_EXIT}, without a model request"
+        return StageFailure(cause="provider", text=text, outage=True)
     if last is None or not last.has_failed or last.refused:
         return None
     reason = last.text or last.error or "no answer"
     return StageFailure(
-        cause="provider", text=f"{last.status or ''} {reason}".strip(), seq=last.seq
+        cause="provider",
+        text=f"{last.status or ''} {reason}".strip(),
+        seq=last.seq,
+        outage=last.status not in CAUSED_STATUSES,
     )
 
 

@@ -336,6 +336,8 @@ def _iter_stage_rows(
         failure_columns = (
             {"failure": failure.cause, "failure_evidence": failure.evidence} if failure else {}
         )
+        if failure is not None and failure.outage and not tape.injections:
+            failure_columns |= {"score": None, "passed": None, "outcome": "provider"}
         yield make_relation_row(
             "stages",
             {

@@ -247,7 +247,8 @@ SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
                 "chain_score": _REAL,  # T4 on the IR of the agent's own T3; NULL if that was golden
                 "provenance": _TEXT,  # own, golden: source of the stage's input
                 "resurrected": _BOOL,
-                "outcome": _TEXT,  # pass, fail, agent_error, limit, infrastructure_error,
+                "outcome": _TEXT,  # pass, fail, agent_error, limit, infrastructure_error, provider
+                # (no request of the agent caused its failure; the score is NULL),
                 # not_attempted: a budget was used up before, so the existing files were graded
                 "seconds": _REAL,  # of the agent
                 "cost_usd": _REAL,

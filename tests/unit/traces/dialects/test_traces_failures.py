@@ -73,6 +73,25 @@ def test_each_cause_has_its_signs(
     assert cause(attempt) == found
 
 
+@pytest.mark.parametrize(
+    ("attempt", "is_outage"),
+    [
+        (replace(WRONG, model_calls=(FINE, DOWN)), True),
+        (replace(WRONG, model_calls=(ModelCallOutcome(seq=8, error="reset"),)), True),
+        (replace(WRONG, model_calls=(), tool_calls=(), exit=5), True),
+        (replace(WRONG, model_calls=(ModelCallOutcome(seq=8, status=422, text="what?"),)), False),
+        (replace(WRONG, model_calls=(FINE, REFUSED)), False),
+        (WRONG, False),
+    ],
+)
+def test_a_request_that_the_agent_made_wrong_is_no_outage(
+    attempt: StageAttempt, is_outage: bool
+) -> None:
+    silent = StageAttempt(stage="T3", score=0.0, outcome="fail")
+    found = find_failure_causes([attempt, silent], PASSING_SCORE)
+    assert [failure.outage for failure in found.values()] == [is_outage] * len(found)
+
+
 def test_a_header_that_the_agent_named_itself_is_its_own_affair() -> None:
     written = replace(BUILT, arguments="cat > a.c <<E\n#include <RISCVGenRegisterInfo.inc>\nE")
     assert cause(replace(WRONG, tool_calls=(written, HEADER)))[0] == "tooling"

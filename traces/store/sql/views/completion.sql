@@ -1,8 +1,8 @@
 -- Number of pipeline runs that pass each stage, per cohort or kind of run: losses along the pipeline.
 --
 -- passed: score of 60 or more; serial: this stage and all before it; full: a score of 100. A stage
--- that was not run is not passed. rate leaves out runs in which the grader failed at that stage
--- (infrastructure errors), rate_all counts them as not passed; lo and hi (Wilson, 95 %) belong to
+-- that was not run is not passed. rate leaves out runs in which the grader or the provider
+-- failed at that stage (infrastructure errors), rate_all counts them as not passed; lo and hi (Wilson, 95 %) belong to
 -- rate and take runs for independent, which those of one model are not.
 WITH runs AS (
     SELECT trajectory_id, workload, mode, arm, cohort
@@ -16,7 +16,7 @@ each_stage AS (
         place.stage,
         coalesce(stages.score >= 60, false) AS is_passed,
         coalesce(stages.score = 100, false) AS is_full,
-        coalesce(stages.outcome = 'infrastructure_error', false) AS is_ours
+        coalesce(stages.outcome IN ('infrastructure_error', 'provider'), false) AS is_ours
     FROM runs
     CROSS JOIN (SELECT unnest(['T0', 'T1', 'T2', 'T3', 'T4', 'T5']) AS stage) AS place
     LEFT JOIN stages USING (trajectory_id, stage)

@@ -2,7 +2,7 @@
 --
 -- t4: the share of the possible improvement of golden IR, for runs of the embedded workload; t4_chain:
 -- the same of the IR of the agent's own T3; t4_ramp: RAMP's
--- figure, which is about 77 for unchanged IR. pl: mean of T0 to T5; a stage that was not run scores 0, an unknown score (infrastructure error)
+-- figure, which is about 77 for unchanged IR. pl: mean of T0 to T5; a stage that was not run scores 0, an unknown score (infrastructure error, provider)
 -- makes all figures unknown but pl_known, the mean of the known scores.
 -- mr: weights 1 2 2 3 3 4, times 1.2 unless an earlier stage scored under 100 (the paper's rule);
 -- mr_a: the same with the weights 1 4 4 3 6 2 of RAMP's code and site; mr_pro: these without the
@@ -96,7 +96,7 @@ scored AS (
             AS zero_shot_pass,
         sum(CASE WHEN strict_so_far THEN score ELSE 0 END) / 6 AS e2e_strict,
         CASE WHEN count(resurrected) > 0 THEN count(*) FILTER (resurrected) END AS resurrections,
-        count(*) FILTER (outcome = 'infrastructure_error') AS infrastructure_errors,
+        count(*) FILTER (outcome IN ('infrastructure_error', 'provider')) AS infrastructure_errors,
         CASE WHEN count(unwritten_bytes) > 0 THEN sum(program_bytes)::BIGINT END AS program_bytes,
         sum(unwritten_bytes)::BIGINT AS unwritten_bytes,
         sum(seconds) AS stage_seconds,
