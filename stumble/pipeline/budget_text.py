@@ -3,28 +3,36 @@
 Only what is the same in a replay: the limits, and what is left of calls, tokens and dollars.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 _SPENT_AS = {"calls": "calls", "tokens": "tokens", "dollars": "cost_usd"}
 _NAMES = {"calls": "model calls", "tokens": "tokens", "dollars": "dollars", "seconds": "seconds"}
 
 
 def describe_budget(
-    limits: Mapping[str, float], spent: Iterable[Mapping[str, object]], *, whole_run: bool
+    limits: Mapping[str, float],
+    here: Sequence[Mapping[str, object]],
+    before: Sequence[Mapping[str, object]],
+    *,
+    of_run: Set[str],
 ) -> str:
-    """Describe the limits of a stage or of the run, with what `spent` left of them: the stages
-    before, and the attempts before at this stage.
+    """Describe the limits of a stage, and those `of_run`, with what is left of them after `here`,
+    the attempts before at this stage, and for the run after the stages `before` as well.
 
     Empty without limits. Costs have the keys of a stage's costs; an unknown one leaves the rest of
     its limit unknown.
     """
-    if not limits:
+    parts = {"this stage": list[str](), "all stages together": list[str]()}
+    for name, limit in limits.items():
+        if name in of_run:
+            parts["all stages together"].append(_describe_limit(name, limit, [*before, *here]))
+        else:
+            parts["this stage"].append(_describe_limit(name, limit, here))
+    budgets = [f"for {scope}: {', '.join(each)}" for scope, each in parts.items() if each]
+    if not budgets:
         return ""
-    costs = list(spent)
-    parts = [_describe_limit(name, limit, costs) for name, limit in limits.items()]
-    scope = "all stages together" if whole_run else "this stage"
     return (
-        f"\n\nYour budget for {scope}: {', '.join(parts)}. "
+        f"\n\nYour budget {'; '.join(budgets)}. "
         "What is in the folder when it is used up is graded."
     )
 
@@ -49,7 +57,7 @@ def describe_attempts(allowed: int, scores: Sequence[float | None], passing: flo
     return f"\n\nThis is attempt {number} of {allowed} at this stage.{before} {after}"
 
 
-def _describe_limit(name: str, limit: float, costs: list[Mapping[str, object]]) -> str:
+def _describe_limit(name: str, limit: float, costs: Sequence[Mapping[str, object]]) -> str:
     text = f"{_format_amount(limit)} {_NAMES[name]}"
     if name not in _SPENT_AS or not costs:
         return text

@@ -26,6 +26,7 @@ from stumble.pipeline.config import WORKSPACE_FOLDER, PipelineConfig
 from stumble.pipeline.sandbox import open_stage_sandbox
 from stumble.pipeline.stage_agent import AttemptResult, run_stage_agent
 from stumble.pipeline.visibility_check import find_visible_paths
+from stumble.runs.budgets import OF_RUN
 from stumble.runs.environment.workspaces import COPY_VARIABLE
 
 type EventData = Mapping[str, object]
@@ -73,9 +74,9 @@ class PipelineDriver:
 
     async def _send_event(self, name: str, data: EventData) -> EventData:
         reply = await self.told.send_event(name, data)
-        if self.asked.budget_scope == "run":
-            over = reply.get("over")
-            self._over = str(over) if over else None
+        over = reply.get("over")
+        counts = self.asked.budget_scope == "run" or over in OF_RUN
+        self._over = str(over) if over and counts else None
         return reply
 
     async def _run_stage(self, stage: str) -> None:
@@ -172,12 +173,11 @@ class PipelineDriver:
         return attempt
 
     def _describe_budget(self, stage: str) -> str:
-        whole_run = self.asked.budget_scope == "run"
         graded = [data for events in self.kept.graded.values() for data in events[:1]]
-        spent = [data for _, data in graded if data.get("attempted")] if whole_run else []
-        if self._spent_here is not None:
-            spent.append(self._spent_here)
-        limits = describe_budget(self.asked.limits, spent, whole_run=whole_run)
+        before = [data for _, data in graded if data.get("attempted")]
+        here = [] if self._spent_here is None else [self._spent_here]
+        of_run = frozenset(self.asked.limits) if self.asked.budget_scope == "run" else OF_RUN
+        limits = describe_budget(self.asked.limits, here, before, of_run=of_run)
         attempts = self.kept.attempts.get(stage, [])
         scores = [data["score"] for data in attempts]
         known = [score if isinstance(score, float) else None for score in scores]

@@ -16,7 +16,9 @@ from traces.tape.writer import TapeWriter
 BUDGET_STATUS = 402
 """Payment Required: no client asks again after it."""
 BUDGET_HEADER = "x-stumble-budget"
-BUDGET_KINDS = ("calls", "tokens", "dollars", "seconds")
+BUDGET_KINDS = ("dollars", "calls", "tokens", "seconds")
+OF_RUN = frozenset(("dollars",))
+"""Those that count for the whole run, also where a stage has a budget of its own."""
 
 
 class BudgetUsage(Struct, eq=False):
@@ -52,7 +54,8 @@ def find_event_listeners(*those: object) -> tuple[RunEventListener, ...]:
 class BudgetTap:
     """The tap that refuses a model's answers once a budget is used up, and takes in marks.
 
-    The budgets are those that the mark of a stage says, for that stage or for the whole run; a
+    The budgets are those that the mark of a stage says, for that stage or for the whole run, that
+    of dollars always for the run; a
     refusal is an answer on the tape, so a replay is refused at the same request, and there the
     recorded one stands for the clock, which only a live run is told by.
     """
@@ -143,17 +146,14 @@ class BudgetTap:
 
     def _find_exhausted_budget(self) -> str | None:
         """The first budget that is used up, of those that count now."""
-        running = self._since is not None
-        spent = replace(self._stage)
-        if running and self._since is not None:
+        spent, whole = replace(self._stage), self._whole
+        if self._since is not None:
             spent.seconds += self._clock.now() - self._since
-        if self._of_run:
-            if running:
-                spent.add(self._before)
-            else:
-                spent = self._whole
+            whole = replace(spent)
+            whole.add(self._before)
         for kind in BUDGET_KINDS:
-            limit, used = self._limits.get(kind), getattr(spent, kind)
+            counted = whole if self._of_run or kind in OF_RUN else spent
+            limit, used = self._limits.get(kind), getattr(counted, kind)
             if limit is None or used is None or (kind == "seconds" and not self._timed):
                 continue
             if used >= limit:

@@ -119,5 +119,6 @@ def test_a_provider_that_never_answers_is_named_and_no_score_of_the_agent(
     assert "the model did not answer in T0 (" in shown
     [row] = json.loads(stumble("sql", "--json", "select score, outcome, failure from stages"))
     assert row == {"score": None, "outcome": "provider", "failure": "provider"}
-    [run] = json.loads(stumble("sql", "--json", "select mr, infrastructure_errors from pipeline_runs"))
+    asked = "select mr, infrastructure_errors from pipeline_runs"
+    [run] = json.loads(stumble("sql", "--json", asked))
     assert run == {"mr": None, "infrastructure_errors": 1}

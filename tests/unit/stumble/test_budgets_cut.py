@@ -44,3 +44,17 @@ def test_the_attempts_at_a_stage_share_its_budget(tmp_path: Path, scope: str) ->
         budgets.handle_run_event("agent", {"stage": "T1"})
         following = budgets.handle_run_event("stage", {**stage, "stage": "T2"})
         assert following["over"] == ("calls" if scope == "run" else None)
+
+
+def test_dollars_are_counted_once_for_all_stages_that_have_budgets_of_their_own(
+    tmp_path: Path,
+) -> None:
+    with TapeWriter(tmp_path / "a.tape", Trajectory(id="a", recorded_at=0.0)) as tape:
+        budgets = BudgetTap(ConversationTap({}), tape, began=0.0, run="a")
+        limits = {"calls": 5, "dollars": 2.0}
+        over = []
+        for stage in ("T1", "T2"):
+            budgets.handle_run_event("stage", {"stage": stage, "limits": limits, "scope": "stage"})
+            budgets._stage.calls, budgets._stage.dollars = 4, 1.2
+            over.append(budgets.handle_run_event("agent", {"stage": stage})["over"])
+        assert over == [None, "dollars"]

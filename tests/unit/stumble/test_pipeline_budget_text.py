@@ -1,14 +1,15 @@
 """What an agent is told of its budget."""
 
 from stumble.pipeline.budget_text import describe_attempts, describe_budget
+from stumble.runs.budgets import OF_RUN
 
 
 def test_without_limits_nothing_is_said() -> None:
-    assert describe_budget({}, [], whole_run=True) == ""
+    assert describe_budget({}, [], [], of_run=OF_RUN) == ""
 
 
 def test_a_stage_has_its_whole_budget() -> None:
-    said = describe_budget({"calls": 40, "seconds": 900}, [], whole_run=False)
+    said = describe_budget({"calls": 40, "seconds": 900}, [], [{"calls": 3}], of_run=OF_RUN)
     assert "Your budget for this stage: 40 model calls, 900 seconds. " in said
 
 
@@ -18,13 +19,20 @@ def test_a_run_names_what_the_stages_before_left() -> None:
         {"calls": 40, "tokens": 500},
     ]
     limits = {"calls": 50, "tokens": 200_000, "dollars": 2.0, "seconds": 3600}
-    said = describe_budget(limits, costs, whole_run=True)
+    said = describe_budget(limits, costs[1:], costs[:1], of_run=frozenset(limits))
     assert "for all stages together: 50 model calls (0 left), 200,000 tokens (198,500 left)" in said
     assert "2 dollars (how much of it is left is unknown), 3,600 seconds. " in said
 
 
+def test_dollars_are_those_of_the_run_in_every_mode() -> None:
+    spent = [{"calls": 30, "cost_usd": 0.5}]
+    said = describe_budget({"calls": 40, "dollars": 2.0}, [], spent, of_run=OF_RUN)
+    expected = "for this stage: 40 model calls; for all stages together: 2 dollars (1.50 left). "
+    assert expected in said
+
+
 def test_a_stage_that_is_tried_again_has_what_its_attempts_left() -> None:
-    said = describe_budget({"calls": 40, "seconds": 900}, [{"calls": 30}], whole_run=False)
+    said = describe_budget({"calls": 40, "seconds": 900}, [{"calls": 30}], [], of_run=OF_RUN)
     assert "Your budget for this stage: 40 model calls (10 left), 900 seconds. " in said
 
 
