@@ -32,8 +32,7 @@ def describe_budget(
     if not budgets:
         return ""
     return (
-        f"\n\nYour budget {'; '.join(budgets)}. "
-        "What is in the folder when it is used up is graded."
+        f"\n\nYour budget {'; '.join(budgets)}. What is in the folder when it is used up is graded."
     )
 
 

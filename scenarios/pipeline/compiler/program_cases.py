@@ -20,8 +20,10 @@ from scenarios.pipeline.compiler.types import ProgramCase
 CASES = Path(__file__).parent / "cases"
 IN_BAND = 21
 """Graded programs of each band."""
-_TOKEN = re.compile(rb"\w+|'[^']+'|[<>]{2}|[-+*/%<>=!]=|&&|\|\||[^\s\w]")
-_COMMENT = re.compile(rb"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_TOKEN = re.compile(
+    rb"//[^\n]*|/\*.*?\*/|(\w+|'(?:\\.|[^'])'|[<>]{2}|[-+*/%<>=!]=|&&|\|\||[^\s\w])", re.DOTALL
+)
+"""A comment, or a token as its group."""
 
 
 def list_program_names() -> tuple[str, ...]:
@@ -48,7 +50,7 @@ def list_sample_cases() -> tuple[ProgramCase, ...]:
 
 def count_tokens(source: bytes) -> int:
     """Return how many tokens a program has."""
-    return len(_TOKEN.findall(_COMMENT.sub(b"", source)))
+    return sum(found != b"" for found in _TOKEN.findall(source))
 
 
 def _run_program(program: Program, name: str, source: bytes, stdin: bytes) -> ProgramCase | None:

@@ -104,8 +104,12 @@ class ExpressionWriter:
 
     def draw_element(self, array: Array, scope: Scope, known: list[KnownFunction]) -> Place:
         """Return an element of an array, with indices that are inside of it."""
+        again = [each for each in scope.recent if each.name == array.name]
+        if again and self.rng.random() < 0.5:
+            return self.rng.choice(again)
         indices = tuple(self.draw_index(size, scope, known) for size in array.sizes)
-        return Place(array.name, indices)
+        scope.recent.append(Place(array.name, indices))
+        return scope.recent[-1]
 
     def draw_index(self, size: int, scope: Scope, known: list[KnownFunction]) -> Expression:
         """Return an expression that is at least 0 and less than `size`."""

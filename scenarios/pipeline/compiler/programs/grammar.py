@@ -67,7 +67,9 @@ class _ProgramWriter:
         self.length = rng.choice((5, 6, 7, 8, 8, 10, 12, 16))
         self.names = NameSource(rng)
         self.known: list[KnownFunction] = []
-        self.globals = Scope(scalars=[], constants=[], bounds={}, arrays=[], globals=frozenset())
+        self.globals = Scope(
+            scalars=[], constants=[], bounds={}, arrays=[], globals=frozenset(), recent=[]
+        )
         self.items: list[Declaration | Function] = []
 
     def write(self) -> Program:

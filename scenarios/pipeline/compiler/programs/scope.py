@@ -4,7 +4,7 @@ from random import Random
 
 from msgspec import Struct
 
-from scenarios.pipeline.compiler.programs.nodes import Function
+from scenarios.pipeline.compiler.programs.nodes import Function, Place
 
 _CONSONANTS, _VOWELS = "bdfghjklmnprstvwz", "aeiou"
 _SHORT = "abcdefghijklmnopqrstuvwxyz"
@@ -27,6 +27,8 @@ class Scope(Struct):
     arrays: list[Array]
     globals: frozenset[str]
     """The names of `scalars` and `arrays` that others see."""
+    recent: list[Place]
+    """Elements that are used here, and are often used again."""
 
     def open(self) -> "Scope":
         """Return a scope inside of this one."""
@@ -36,6 +38,7 @@ class Scope(Struct):
             bounds={**self.bounds},
             arrays=[*self.arrays],
             globals=self.globals,
+            recent=[*self.recent],
         )
 
     def list_readable(self) -> list[str]:

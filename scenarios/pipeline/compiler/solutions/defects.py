@@ -49,6 +49,7 @@ _ONE_ROW: Defect = (
     "getelementptr i32, ptr",
 )
 _UNSIGNED: Defect = ('"%": "srem"', '"%": "urem"')
+_STRICT: Defect = ('"<=": "sle"', '"<=": "slt"')
 _UNSIGNED_SHIFT: Defect = ('">>": "ashr"', '">>": "lshr"')
 _SHORT_SIGNS: Defect = ("key=len, reverse=True", "key=len")
 _NO_PARAMETERS: Defect = ("words.append(f\"{kind}{' signext'", "words.append(f\"{' signext'")
@@ -78,7 +79,7 @@ DEFECTS: Mapping[tuple[str, str], tuple[Defect, ...]] = MappingProxyType(
         ("T2", "half"): (_ALL_ALIKE, _MISNAMED),
         ("T2", "broken"): (_NO_WHILE, _ALL_ALIKE, _MISNAMED),
         ("T3", "fair"): (_UNFILLED, _UNSIGNED),
-        ("T3", "half"): (_ONE_ROW, _UNSIGNED, _BOTH_SIDES, _UNFILLED, _UNSIGNED_SHIFT),
+        ("T3", "half"): (_ONE_ROW, _UNSIGNED, _BOTH_SIDES, _UNFILLED, _UNSIGNED_SHIFT, _STRICT),
         ("T3", "broken"): (_NO_PARAMETERS,),
         ("T4", "fair"): (_ONLY_VARIABLES, _NO_HOISTING, _NO_EXPANDING),
         ("T4", "half"): (_ONLY_VARIABLES, _NO_REMAINDER, _GIVES_UP),
