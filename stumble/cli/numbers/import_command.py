@@ -18,8 +18,6 @@ SHOWN_REMARKS = 5
 """Maximum number of remarks printed per file."""
 SHOWN_OTHERS = 3
 """Maximum number of names printed of files that were found in a folder, and are no traces."""
-COHORT_FILE = Path(__file__).parents[3] / "scenarios" / "pipeline" / "compiler" / "cohort.csv"
-"""The published runs shipped with stumble."""
 
 
 @click.command("import")
@@ -67,6 +65,8 @@ def import_command(
     from traces.store.trace_store import TraceStore
 
     if cohort:
+        from stumble.pipeline.forecast import COHORT_FILE
+
         paths = (*paths, COHORT_FILE)
     if mine:
         paths = (*paths, *_confirm_session_folders())

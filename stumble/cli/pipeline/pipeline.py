@@ -96,7 +96,7 @@ def pipeline() -> None:
 @click.option(
     "--dollars",
     type=click.FloatRange(0, min_open=True),
-    help="Cost limit in US dollars; default: no limit.",
+    help="Cost limit in US dollars, for all stages together in every mode; default: no limit.",
 )
 @click.option("--tokens", type=click.IntRange(1), help="Token limit (prompt + completion).")
 @click.option(
@@ -203,6 +203,7 @@ def run(
     from sandbox.docker.images import DEFAULT_IMAGE
     from stumble.cli import match_options
     from stumble.pipeline.config import PipelineConfig
+    from stumble.pipeline.forecast import ask_model, forecast_run
     from stumble.pipeline.runner import (
         PipelineEnvironment,
         record_pipeline_run,
@@ -251,6 +252,10 @@ def run(
             ),
         )
         check_pipeline_config(config)
+        if not environment.hosts:
+            ask_model(config)
+        for line in forecast_run(config, environment.store.root):
+            click.echo(f"pipeline: {line}", err=True)
         result = record_pipeline_run(environment, config)
     end_pipeline_run(result, armed=bool(bound_faults), as_json=as_json)
 
