@@ -17,7 +17,11 @@ _READ = 65536
 
 
 def collect_stage_attempts(
-    rows: Iterable[Mapping[str, object]], exchanges: Iterable[Exchange], told: DerivedSteps
+    rows: Iterable[Mapping[str, object]],
+    exchanges: Iterable[Exchange],
+    told: DerivedSteps,
+    *,
+    is_builtin: bool,
 ) -> Iterator[StageAttempt]:
     """Yield one attempt per row of `stages`, with the model and tool calls of that stage."""
     model_exchanges = [x for x in exchanges if told.contexts[x.seq].kind == "model"]
@@ -30,6 +34,7 @@ def collect_stage_attempts(
         yield StageAttempt(
             stage=stage,
             score=score if isinstance(score, float | int) else None,
+            is_builtin=is_builtin,
             outcome=str(outcome) if outcome else None,
             exit=code if isinstance(code, int) else None,
             budget=str(budget) if budget else None,

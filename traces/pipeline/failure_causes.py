@@ -46,9 +46,9 @@ MAX_EVIDENCE_CHARS = 300
 """Maximum characters of a text stored as evidence."""
 NOT_STARTED_EXITS = (126, 127)
 PROVIDER_EXIT = 5
-"""Of the built-in agent, whose client can fail before it sends a request: without a key."""
-CAUSED_STATUSES = frozenset((400, 413, 422))
-"""Of requests that the agent made wrong or too large."""
+"""Of the built-in agent (`scenarios.agents`), whose client can fail before it sends a request: without a key."""
+OUTAGE_STATUSES = frozenset((None, 401, 402, 403, 408, 429))
+"""No answer, no right to one, or too many requests; from 500 on the provider failed."""
 TIMEOUT_EXIT = 124
 
 _TOO_LONG = re.compile(
@@ -99,6 +99,8 @@ class StageAttempt(Struct, frozen=True, kw_only=True):
 
     stage: str
     score: float | None
+    is_builtin: bool = False
+    """Whether the agent is stumble's own, whose exit codes are known."""
     outcome: str | None = None
     exit: int | None = None
     budget: str | None = None
@@ -240,7 +242,7 @@ def _find_context_failure(attempt: StageAttempt) -> StageFailure | None:
 
 def _find_provider_failure(attempt: StageAttempt) -> StageFailure | None:
     last = attempt.model_calls[-1] if attempt.model_calls else None
-    if last is None and attempt.exit == PROVIDER_EXIT:
+    if last is None and attempt.is_builtin and attempt.exit == PROVIDER_EXIT:
         text = f"the agent ended with {PROVIDER_EXIT}, without a model request"
         return StageFailure(cause="provider", text=text, outage=True)
     if last is None or not last.has_failed or last.refused:
@@ -250,7 +252,7 @@ def _find_provider_failure(attempt: StageAttempt) -> StageFailure | None:
         cause="provider",
         text=f"{last.status or ''} {reason}".strip(),
         seq=last.seq,
-        outage=last.status not in CAUSED_STATUSES,
+        outage=last.status in OUTAGE_STATUSES or (last.status or 0) >= 500,
     )
 
 

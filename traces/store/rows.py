@@ -328,7 +328,10 @@ def _iter_stage_rows(
         return
     stages = list(derive_stage_rows(tape.marks, _list_model_charges(tape, told, usage)))
     failed = find_failure_causes(
-        collect_stage_attempts(stages, tape.exchanges, told), PASSING_SCORE
+        collect_stage_attempts(
+            stages, tape.exchanges, told, is_builtin=tape.marks[0].data.get("agent") == "builtin"
+        ),
+        PASSING_SCORE,
     )
     unwritten = find_unwritten_text(tape.marks, told)
     for each in stages:

@@ -67,6 +67,24 @@ def test_what_the_demo_prints_runs_as_printed(tmp_path: Path) -> None:
             assert "end state: right" in ran.stdout
 
 
+@pytest.mark.gate
+@pytest.mark.timeout(300)
+def test_a_demo_that_was_killed_is_graded_as_if_it_had_not_been(tmp_path: Path) -> None:
+    """It is resumed as any run is, and its practice model answers again."""
+    command = (sys.executable, "-m", "stumble", "pipeline", "demo", "--stages", "T0,T1")
+    with subprocess.Popen(command, cwd=tmp_path, env=ENV, stderr=subprocess.PIPE) as running:
+        assert running.stderr is not None
+        for line in running.stderr:
+            if b"T1: the agent works" in line:
+                break
+        running.kill()
+    (folder,) = (tmp_path / ".stumble/pipelines").iterdir()
+    shown = json.loads(stumble(tmp_path, "run", "--resume", folder.name, "--json"))
+    stages = [(row["stage"], row["score"], row["failure"]) for row in shown["stages"]]
+    assert stages == [("T0", 100.0, None), ("T1", 100.0, None)]
+    assert shown["stages"][1]["calls"] > 0
+
+
 def test_the_doctor_names_what_a_run_lacks(tmp_path: Path) -> None:
     fine = stumble(tmp_path, "doctor", PATH=str(Path(sys.executable).parent), XAI_API_KEY="k")
     assert "ok      workload embedded: can be graded" in fine

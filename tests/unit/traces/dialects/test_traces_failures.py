@@ -78,7 +78,8 @@ def test_each_cause_has_its_signs(
     [
         (replace(WRONG, model_calls=(FINE, DOWN)), True),
         (replace(WRONG, model_calls=(ModelCallOutcome(seq=8, error="reset"),)), True),
-        (replace(WRONG, model_calls=(), tool_calls=(), exit=5), True),
+        (replace(WRONG, model_calls=(), tool_calls=(), exit=5, is_builtin=True), True),
+        (replace(WRONG, model_calls=(), tool_calls=(), exit=5, outcome="agent_error"), False),
         (replace(WRONG, model_calls=(ModelCallOutcome(seq=8, status=422, text="what?"),)), False),
         (replace(WRONG, model_calls=(FINE, REFUSED)), False),
         (WRONG, False),
