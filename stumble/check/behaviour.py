@@ -12,6 +12,7 @@ from faults.judging.injected_change import to_injected_change
 from faults.judging.judge import JudgedInjection, RunEvidence
 from faults.judging.observed_end import compare_left_files, is_steady
 from faults.judging.sent_writes import count_sent_writes, find_repeated_writes
+from stumble.check.call_names import count_call, name_call
 from stumble.verdicts.exclusions import explain_exclusion, find_exclusion, suggest_remedy
 from traces.model import OBSERVED_STATE
 
@@ -56,6 +57,9 @@ class FaultedRun(Struct, frozen=True, kw_only=True):
     injection: str
     run: str
     tool: str
+    """The name of the call: for a tool that runs commands, with these."""
+    call: tuple[str, int] = ("", 0)
+    """The tool, and which of its calls it is, from 1."""
     fault: str
     behaviour: Behaviour
     reason: str = ""
@@ -69,7 +73,8 @@ def describe_run(judged: JudgedInjection) -> FaultedRun:
     return FaultedRun(
         injection=injection.id,
         run=run.tape.trajectory.id,
-        tool=injection.tool or "the model",
+        tool=name_call(injection.tool, injection.arguments) if injection.tool else "the model",
+        call=(injection.tool or "", count_call(run.story, injection.call_id)),
         fault=injection.op,
         behaviour=behaviour,
         reason=reason,

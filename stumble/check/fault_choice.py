@@ -9,10 +9,12 @@ from itertools import chain
 
 from msgspec import Struct
 
+from faults.judging.sent_writes import is_write_request
 from faults.judging.value_tokens import extract_tokens
 from faults.specs.spec_parser import parse_fault
 from faults.targeting.read_or_write import classify_call_side
-from stumble.campaigns.run_matrix import place_fault
+from stumble.campaigns.run_matrix import find_refusal_reason, place_fault
+from stumble.check.call_names import count_call, group_calls
 from traces.conversation.derived_steps import DerivedSteps, ToolUse
 from traces.tape.reader import Tape
 
@@ -30,34 +32,83 @@ SAME_FAULT = ("http_status:code=503", "tool_error:how=transient")
 NOT_TRIED = "hang: a run with it takes its whole time limit; `stumble fork --fault hang` tries it"
 
 
-class FaultChoice(Struct, frozen=True, kw_only=True):
-    """The faults of one recording as tables of a campaign, and why others are left out."""
+MAX_GROUPS = 3
+"""Most kinds of command of one tool that are tried."""
 
-    tables: tuple[Mapping[str, object], ...]
+
+class ChosenFault(Struct, frozen=True, kw_only=True):
+    """A fault as a table of a campaign, and its cell of the page."""
+
+    key: tuple[str, str]
+    """The name of the call and the operator."""
+    table: Mapping[str, object]
+
+
+class FaultChoice(Struct, frozen=True, kw_only=True):
+    """The faults of one recording, and why others are left out."""
+
+    faults: tuple[ChosenFault, ...]
     left_out: tuple[str, ...]
 
 
 def choose_faults(recording: Tape, steps: DerivedSteps, *, live: bool) -> FaultChoice:
-    """Choose the faults of each tool that have a site in this recording.
+    """Choose the faults of each kind of call that have a site in this recording.
 
     `live` is whether tools are reached after the fault: without it no effect can be left out.
     """
-    tools = {use.tool: use for use in reversed(steps.tool_uses)}
-    found, left_out = list[tuple[int, Mapping[str, object]]](), list[str]()
-    for tool, use in reversed(tools.items()):
+    found, left_out = list[tuple[int, ChosenFault]](), list[str]()
+    groups, kept = group_calls(steps), _list_kept_groups(recording, steps)
+    for name, uses in groups.items():
+        if name not in kept:
+            left_out.append(f"{name}: {MAX_GROUPS} kinds of command of {uses[0].tool} are tried")
+            continue
+        is_alone = sum(uses[0].tool == others[0].tool for others in groups.values()) == 1
         taken = set[str]()
-        for text, worth in _list_candidates(use):
+        for text, worth in _list_candidates(uses[0]):
             if text in SAME_FAULT and taken.intersection(SAME_FAULT):
                 continue
-            table = {"fault": text, "where": {"tool": tool}}
-            why = _explain_no_site(recording, steps, table, use, live=live)
-            if why is None:
-                taken.add(text)
-                found.append((worth * (2 if classify_call_side(use) == "write" else 1), table))
-            else:
-                left_out.append(f"{text.partition(':')[0]} at {tool}: {why}")
+            operator = text.partition(":")[0]
+            tables = _list_tables(text, uses, None if is_alone else steps)
+            reasons = [_explain_no_site(recording, steps, t, uses[-1], live=live) for t in tables]
+            if None not in reasons:
+                left_out.append(f"{operator} at {name}: {reasons[-1]}")
+                continue
+            taken.add(text)
+            fault = ChosenFault(key=(name, operator), table=tables[reasons.index(None)])
+            found.append((worth * (2 if _has_write(recording, uses) else 1), fault))
     ordered = sorted(found, key=lambda pair: -pair[0])
-    return FaultChoice(tables=tuple(table for _, table in ordered), left_out=(*left_out, NOT_TRIED))
+    return FaultChoice(faults=tuple(each for _, each in ordered), left_out=(*left_out, NOT_TRIED))
+
+
+def _list_kept_groups(recording: Tape, steps: DerivedSteps) -> frozenset[str]:
+    """Return the kinds of call that are tried: of a tool those that write, the first and the last."""
+    by_tool = dict[str, list[str]]()
+    groups = group_calls(steps)
+    for name, uses in groups.items():
+        by_tool.setdefault(uses[0].tool, []).append(name)
+    kept = set[str]()
+    for names in by_tool.values():
+        writes = [name for name in names if _has_write(recording, groups[name])]
+        kept.update([*dict.fromkeys([*writes, names[0], *reversed(names)])][:MAX_GROUPS])
+    return frozenset(kept)
+
+
+def _has_write(recording: Tape, uses: Sequence[ToolUse]) -> bool:
+    seqs = {seq for use in uses for seq in use.seqs}
+    sent = (each.request for each in recording.exchanges if each.seq in seqs)
+    return classify_call_side(uses[0]) == "write" or (
+        classify_call_side(uses[0]) is None and any(map(is_write_request, sent))
+    )
+
+
+def _list_tables(
+    text: str, uses: Sequence[ToolUse], steps: DerivedSteps | None
+) -> list[Mapping[str, object]]:
+    """Return a fault's tables: of a tool, or of each of these of its calls."""
+    table: Mapping[str, object] = {"fault": text, "where": {"tool": uses[0].tool}}
+    if steps is None:
+        return [table]
+    return [{**table, "nth": count_call(steps, use.call_id)} for use in reversed(uses)]
 
 
 def _list_candidates(use: ToolUse) -> Iterator[tuple[str, int]]:
@@ -76,10 +127,10 @@ def _explain_no_site(
     if table["fault"] == "silent_noop" and not is_read_back(steps, use):
         return "the agent never reads back what it writes, so nothing could show it"
     try:
-        place_fault(recording, steps, parse_fault(table), seed=0, world=True)
+        _, point = place_fault(recording, steps, parse_fault(table), seed=0, world=True)
     except (LookupError, ValueError) as error:
         return str(error.args[0])
-    return None
+    return find_refusal_reason(point, seed=0, world=True) if "nth" in table else None
 
 
 def is_read_back(steps: DerivedSteps, use: ToolUse) -> bool:
@@ -97,31 +148,24 @@ def is_read_back(steps: DerivedSteps, use: ToolUse) -> bool:
 
 
 def afford_faults(
-    tables: Sequence[Mapping[str, object]],
+    faults: Sequence[ChosenFault],
     runs: int,
     made: Mapping[tuple[str, str], int],
     *,
     repeats: int,
     controls: int,
-) -> tuple[Mapping[str, object], ...]:
+) -> tuple[ChosenFault, ...]:
     """Return the first faults, which are worth most, that a number of runs pays for.
 
     `made` are the runs that exist, by tool and fault; the first fault of a tool needs its controls
     too. At least one fault is returned, if there is any.
     """
-    chosen, reached = list[Mapping[str, object]](), {tool for tool, _ in made}
-    for table in tables:
-        tool, fault = get_fault_key(table)
-        runs -= max(0, repeats - made.get((tool, fault), 0)) + (0 if tool in reached else controls)
+    chosen, reached = list[ChosenFault](), {tool for tool, _ in made}
+    for fault in faults:
+        tool = fault.key[0]
+        runs -= max(0, repeats - made.get(fault.key, 0)) + (0 if tool in reached else controls)
         if runs < 0 and chosen:
             break
         reached.add(tool)
-        chosen.append(table)
+        chosen.append(fault)
     return tuple(chosen)
-
-
-def get_fault_key(table: Mapping[str, object]) -> tuple[str, str]:
-    """Return the tool and the operator of a fault's table."""
-    where = table["where"]
-    assert isinstance(where, Mapping)
-    return str(where["tool"]), str(table["fault"]).partition(":")[0]

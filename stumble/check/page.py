@@ -96,8 +96,9 @@ def list_next_commands(result: CheckResult) -> tuple[str, ...]:
     name, first = shlex.quote(result.name), next(iter(result.findings), None)
     again = f"stumble report --campaign {name}"
     if first is not None:
-        tool = shlex.quote(f"tool={first.tool}")
-        again = f"stumble fork {result.tape} --fault {first.fault} --where {tool}"
+        tool, nth = first.worst.call
+        where = shlex.quote(f"tool={tool}")
+        again = f"stumble fork {result.tape} --fault {first.fault} --where {where} --nth {nth}"
     return ("stumble ui --open", f"stumble gate --max-silent 0.1 --campaign {name}", again)
 
 

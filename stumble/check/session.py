@@ -20,7 +20,7 @@ from stumble.campaigns.runner import CampaignDisplay, run_campaign_session
 from stumble.campaigns.spec import parse_campaign
 from stumble.campaigns.worker_plan import WorkerPlan
 from stumble.check.behaviour import LEFT_RECORDING, MIN_CLEAN_RUNS, FaultedRun, describe_run
-from stumble.check.fault_choice import afford_faults, choose_faults, get_fault_key
+from stumble.check.fault_choice import ChosenFault, afford_faults, choose_faults
 from stumble.check.findings import FaultCell, build_cells
 from stumble.check.recordings import CleanRecorder, find_clean_runs
 from stumble.check.result import CheckResult
@@ -92,7 +92,7 @@ class CheckSession:
         # Every run reads what was piped to this command; at a terminal there is nobody to answer.
         self._given = open_piped_input() or PipedInput()
         self._left_out: tuple[str, ...] = ()
-        self._chosen: Sequence[Mapping[str, object]] = ()
+        self._chosen: Sequence[ChosenFault] = ()
         self._interrupted = False
         self._stopped_by = ""
 
@@ -237,29 +237,28 @@ class CheckSession:
     # Faults
 
     def _inject(self) -> None:
-        tables = self._chosen = self._choose_faults()
+        pending = self._chosen = self._choose_faults()
         clean = [run.tape.ending.at for some in self._recordings.values() for run in some
                  if run.tape.ending]  # fmt: skip
         seconds = sum(clean) / len(clean)
-        self.setup.report(self._describe_budget(seconds, len(tables)))
-        pending = list(tables)
+        self.setup.report(self._describe_budget(seconds, len(pending)))
         while pending and self._left() > 0 and not self._stopped_by:
             # Half of what is left is for the same faults again: one run shows, three decide.
             made = {key: len(cell.runs) for key, cell in self._load_cells().items()}
             runs = self._count_runs(seconds) // 2
             batch = afford_faults(pending, runs, made, repeats=REPEATS[0], controls=MIN_CLEAN_RUNS)
             self._run_batch(list(batch), max(clean))
-            pending = [table for table in pending if table not in batch]
+            pending = tuple(each for each in pending if each not in batch)
 
-    def _run_batch(self, batch: list[Mapping[str, object]], longest: float) -> None:
+    def _run_batch(self, batch: list[ChosenFault], longest: float) -> None:
         """Make the runs of these faults, in rounds, the undecided ones first."""
         for repeats in REPEATS:
             cells = self._load_cells()
-            batch = [each for each in batch if not self._is_settled(cells.get(get_fault_key(each)))]
-            batch.sort(key=lambda table: _rank_undecided(cells.get(get_fault_key(table))))
+            batch = [each for each in batch if not self._is_settled(cells.get(each.key))]
+            batch.sort(key=lambda each: _rank_undecided(cells.get(each.key)))
             if self._left() <= 0 or self._stopped_by or not batch:
                 return
-            self._run_round(batch, repeats, longest)
+            self._run_round([each.table for each in batch], repeats, longest)
 
     def _load_cells(self) -> Mapping[tuple[str, str], FaultCell]:
         return {(cell.tool, cell.fault): cell for cell in build_cells(self._load_runs())}
@@ -269,14 +268,14 @@ class CheckSession:
         left = cell is not None and all(r.reason.startswith(LEFT_RECORDING) for r in cell.runs)
         return left and not self._tools_live
 
-    def _choose_faults(self) -> Sequence[Mapping[str, object]]:
-        tables, left_out = dict[str, Mapping[str, object]](), list[str]()
+    def _choose_faults(self) -> tuple[ChosenFault, ...]:
+        faults, left_out = dict[str, ChosenFault](), list[str]()
         for runs in self._recordings.values():
             choice = choose_faults(runs[0].tape, runs[0].story, live=self._tools_live)
-            tables |= {str(table): table for table in choice.tables}
+            faults |= {str(each): each for each in choice.faults}
             left_out += choice.left_out
         self._left_out = tuple(dict.fromkeys(left_out))
-        return tuple(tables.values())
+        return tuple(faults.values())
 
     def _describe_budget(self, seconds: float, faults: int) -> str:
         jobs, runs = self._count_jobs(), self._count_runs(seconds)
@@ -380,7 +379,7 @@ class CheckSession:
     def _describe_unreached(self, cells: Sequence[FaultCell]) -> tuple[str, ...]:
         """Return a line about the chosen faults without a run, if there are any."""
         reached = {(cell.tool, cell.fault) for cell in cells}
-        keys = [key for key in map(get_fault_key, self._chosen) if key not in reached]
+        keys = [each.key for each in self._chosen if each.key not in reached]
         if not keys:
             return ()
         self._stopped_by = self._stopped_by or "budget"

@@ -4,7 +4,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stumble.check.behaviour import WEAKNESSES, Behaviour, FaultedRun
-from stumble.check.fault_choice import afford_faults, get_fault_key
+from stumble.check.fault_choice import ChosenFault, afford_faults
 from stumble.check.findings import BEHAVIOUR_WORDS, build_cells, list_findings
 from stumble.check.page import check_to_dict, format_check_lines, list_check_cases
 from stumble.check.result import CheckResult
@@ -90,25 +90,28 @@ def test_page_data_and_cases_agree(runs: list[FaultedRun]) -> None:
         assert case.verdict == ("fail" if is_bad else "pass" if cell.judged else "unknown")
 
 
-TABLES = st.lists(
+FAULTS = st.lists(
     st.builds(
-        lambda fault, tool: {"fault": fault, "where": {"tool": tool}},
-        st.sampled_from(("lost_ack", "digit:field=x", "truncate")),
-        st.sampled_from(("book", "read", "list")),
+        ChosenFault,
+        key=st.tuples(
+            st.sampled_from(("book", "read", "list")),
+            st.sampled_from(("lost_ack", "digit", "truncate")),
+        ),
+        table=st.just({}),
     ),
     max_size=9,
-    unique_by=get_fault_key,
+    unique_by=lambda fault: fault.key,
 )
 
 
-@given(TABLES, st.integers(0, 40), st.integers(1, 3))
+@given(FAULTS, st.integers(0, 40), st.integers(1, 3))
 def test_faults_that_are_paid_for_are_the_first_and_cost_no_more(
-    tables: list[dict[str, object]], runs: int, repeats: int
+    faults: list[ChosenFault], runs: int, repeats: int
 ) -> None:
-    paid = afford_faults(tables, runs, {}, repeats=repeats, controls=3)
-    assert list(paid) == tables[: len(paid)]
-    tools = {get_fault_key(table)[0] for table in paid}
+    paid = afford_faults(faults, runs, {}, repeats=repeats, controls=3)
+    assert list(paid) == faults[: len(paid)]
+    tools = {each.key[0] for each in paid}
     if len(paid) > 1:
         assert len(paid) * repeats + len(tools) * 3 <= runs
-    made = {get_fault_key(table): repeats for table in tables}
-    assert list(afford_faults(tables, 0, made, repeats=repeats, controls=3)) == tables
+    made = {each.key: repeats for each in faults}
+    assert list(afford_faults(faults, 0, made, repeats=repeats, controls=3)) == faults
