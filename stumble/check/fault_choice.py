@@ -81,7 +81,7 @@ def choose_faults(recording: Tape, steps: DerivedSteps, *, live: bool) -> FaultC
 
 
 def _list_kept_groups(recording: Tape, steps: DerivedSteps) -> frozenset[str]:
-    """Return the kinds of call that are tried: of a tool those that write, the first and the last."""
+    """Return the kinds of call that are tried: of each tool writes, the first and the last."""
     by_tool = dict[str, list[str]]()
     groups = group_calls(steps)
     for name, uses in groups.items():

@@ -15,6 +15,7 @@ from stumble.gate.check_case import CheckCase
 
 MAX_WORST, MAX_LEFT_OUT = 3, 2
 NOTHING_FOUND = "nothing found"
+UNSTEADY = ": what a fault adds to that cannot be told from so few; mend the clean runs first"
 
 
 def format_check_lines(result: CheckResult) -> Iterator[str]:
@@ -22,7 +23,9 @@ def format_check_lines(result: CheckResult) -> Iterator[str]:
     yield f"check {result.name}: {_describe_headline(result)}"
     yield from (f"  {note}" for note in (*result.notes, *result.warnings))
     if result.has_unsteady_runs:
-        yield f"  without any fault, {result.clean_failed} of {result.clean} runs do not end right"
+        few = "" if any(cell.judged for cell in result.cells) else UNSTEADY
+        failed = f"{result.clean_failed} of {result.clean} runs do not end right"
+        yield f"  without any fault, {failed}{few}"
     for finding in result.findings:
         yield f"  {finding.sentence}"
     yield from (f"  no finding, but {line}" for line in _list_false_failures(result.cells))
@@ -91,14 +94,14 @@ def _format_unknown(cells: tuple[FaultCell, ...]) -> Iterator[str]:
 
 def list_next_commands(result: CheckResult) -> tuple[str, ...]:
     """Return what is worth running next: the pages, a gate for CI, and one more run like it."""
-    if not result.cells or result.tape is None:
-        return (f"stumble show {result.tape}",) if result.tape else ()
+    if not result.cells or not result.tapes:
+        return tuple(f"stumble show {tape}" for tape in result.tapes[:1])
     name, first = shlex.quote(result.name), next(iter(result.findings), None)
     again = f"stumble report --campaign {name}"
     if first is not None:
         tool, nth = first.worst.call
         where = shlex.quote(f"tool={tool}")
-        again = f"stumble fork {result.tape} --fault {first.fault} --where {where} --nth {nth}"
+        again = f"stumble fork {result.tapes[0]} --fault {first.fault} --where {where} --nth {nth}"
     return ("stumble ui --open", f"stumble gate --max-silent 0.1 --campaign {name}", again)
 
 

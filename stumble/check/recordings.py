@@ -14,6 +14,7 @@ from recorder.scratch_folder import make_scratch_folder
 from stumble.check.saved_files import PROJECT_FILE, WORKFLOW
 from stumble.errors import UsageError
 from stumble.packs.pack_manifest import PACK_SUFFIX
+from stumble.project_setup.project_files import SCENARIO_NAME
 from stumble.runs.environment.workspaces import RecordedWorkspace, snapshot_current_folder
 from stumble.runs.environment.worlds import WorldCommands
 from stumble.runs.isolation import WorkspaceChoice, plan_isolation
@@ -120,7 +121,7 @@ def digest_workspace(workspace: RecordedWorkspace) -> str:
 
 
 def _is_saved_by_check(path: str) -> bool:
-    return path in (PROJECT_FILE, WORKFLOW) or path.endswith(PACK_SUFFIX)
+    return path in (PROJECT_FILE, WORKFLOW, SCENARIO_NAME) or path.endswith(PACK_SUFFIX)
 
 
 def find_clean_runs(store: TraceStore, name: str) -> Mapping[str, tuple[RunEvidence, ...]]:

@@ -29,8 +29,8 @@ class CheckResult(Struct, frozen=True, kw_only=True):
     """Traffic of the agent that no recording has."""
     stopped_by: str = ""
     """`budget`, `money` or `Ctrl-C`; empty if all was done."""
-    tape: str | None = None
-    """The first recording."""
+    tapes: tuple[str, ...] = ()
+    """The first recording of each task."""
 
     @property
     def findings(self) -> tuple[CheckFinding, ...]:
@@ -45,9 +45,9 @@ class CheckResult(Struct, frozen=True, kw_only=True):
     @property
     def code(self) -> ExitCode:
         """The exit code: a finding, nothing found, or not enough evidence for either."""
-        if self.findings or self.has_unsteady_runs:
-            return ExitCode.FINDING
         judged = [cell.judged for cell in self.cells]
+        if self.findings or (self.has_unsteady_runs and any(judged)):
+            return ExitCode.FINDING
         is_known = all(judged) and sum(judged) >= MIN_CLEAN_RUNS
         if self.notes or self.stopped_by == "Ctrl-C" or not is_known:
             return ExitCode.NOT_ENOUGH

@@ -1,8 +1,13 @@
-"""The files with which `stumble check` alone goes on: options of the project, and a job for CI."""
+"""The files with which `stumble check` alone goes on: options of the project, a scenario with the
+worst finding, and a job for CI.
+"""
 
 import json
 import shlex
 from collections.abc import Mapping, Sequence
+
+from stumble.check.findings import CheckFinding
+from stumble.project_setup.project_files import SCENARIO_NAME
 
 PROJECT_FILE = "stumble.toml"
 WORKFLOW = ".github/workflows/stumble-check.yml"
@@ -24,17 +29,39 @@ jobs:
 
 
 def render_saved_files(
-    command: Sequence[str], budget: float, flags: Sequence[str], world: Mapping[str, str | None]
+    command: Sequence[str],
+    given: Mapping[str, object],
+    world: Mapping[str, str | None],
+    worst: CheckFinding | None,
 ) -> dict[str, str]:
-    """Return the texts of stumble.toml and a workflow, by path.
+    """Return the texts of stumble.toml, a workflow, and a scenario if there is a finding, by path.
 
-    `budget` is in seconds, `flags` are the options that were given without a value.
+    `given` are the values of options, those without one None or False.
     """
-    lines = ["# Defaults of `stumble check`; see docs/check.md.", "[check]"]
-    lines += [f"command = {json.dumps(shlex.join(command))}", f'budget = "{budget:g}s"']
-    lines += [f"{flag} = true" for flag in flags]
-    known = {name: text for name, text in world.items() if text}
-    if known:
-        lines += ["", "[world]"]
-        lines += [f"{name} = {json.dumps(text)}" for name, text in known.items()]
-    return {PROJECT_FILE: "\n".join(lines) + "\n", WORKFLOW: _WORKFLOW_TEXT}
+    world_lines = ["", "[world]", *_format_values(world)] if any(world.values()) else []
+    words = f"command = {json.dumps(shlex.join(command))}"
+    lines = [
+        "# Defaults of `stumble check`; see docs/check.md.",
+        "[check]",
+        words,
+        *_format_values(given),
+    ]
+    texts = {PROJECT_FILE: [*lines, *world_lines], WORKFLOW: [_WORKFLOW_TEXT.rstrip("\n")]}
+    if worst is not None:
+        tool, nth = worst.worst.call
+        texts[SCENARIO_NAME] = [
+            f"# stumble run ./{SCENARIO_NAME}",
+            f"title = {json.dumps(worst.sentence.rpartition(':')[0])}",
+            words,
+            *world_lines,
+            "",
+            "[[faults]]",
+            f"fault = {json.dumps(worst.fault)}",
+            f"where = {{ tool = {json.dumps(tool)} }}",
+            f"nth = {nth}",
+        ]
+    return {path: "\n".join(text) + "\n" for path, text in texts.items()}
+
+
+def _format_values(values: Mapping[str, object]) -> list[str]:
+    return [f"{name} = {json.dumps(value)}" for name, value in values.items() if value]

@@ -85,8 +85,8 @@ class Duration(click.ParamType[float]):
 @click.option(
     "--save",
     is_flag=True,
-    help="Write stumble.toml, a pack of the recording and a GitHub workflow, so that `stumble "
-    "check` alone goes on; files that exist are left.",
+    help="Write stumble.toml, packs of the recordings, a scenario with the worst finding and a "
+    "GitHub workflow, so that `stumble check` alone goes on; files that exist are left.",
 )
 @click.option("--name", help="Name of the campaign with the runs; default: one for this command.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -127,7 +127,8 @@ def check(
     """
     command = options.check_agent_command(command or tuple(shlex.split(saved_command or "")))
     from stumble.check.recordings import digest_workspace, take_workspace
-    from stumble.check.session import CheckSession, CheckSetup
+    from stumble.check.session import CheckSession
+    from stumble.check.setup import CheckSetup
     from stumble.cli.inject_judge.campaign import show_campaign_progress
     from stumble.notices import print_notice
     from stumble.user_data.paths import prepare_ca_folder, store_root
@@ -159,8 +160,8 @@ def check(
     _write_files(result, html, junit, sarif)
     _print_result(result, as_json)
     if save:
-        flags = [name for name, is_given in (("yes", yes), ("live", live)) if is_given]
-        _save(result, command, budget, flags, world_commands)
+        given = {"budget": f"{budget:g}s", "dollars": dollars, "each": each and str(each)}
+        _save(result, command, given | {"yes": yes, "live": live, "name": name}, world_commands)
     interrupted = result.stopped_by == "Ctrl-C"
     raise SystemExit(signal_to_exit_code(2) if interrupted else result.code)
 
@@ -206,29 +207,31 @@ def _write_files(
 def _save(
     result: "CheckResult",
     command: tuple[str, ...],
-    budget: float,
-    flags: list[str],
+    given: Mapping[str, object],
     world: "WorldCommands",
 ) -> None:
-    """Write the files of the project, and a pack of the first recording."""
+    """Write the files of the project, and a pack of the first recording of each task."""
     from stumble.check.saved_files import render_saved_files
     from stumble.cli.record_replay.pack import pack
     from stumble.notices import print_notice
     from stumble.project_setup.project_files import write_new_files
 
     commands = {"reset": world.reset, "verify": world.verify, "state": world.state}
-    texts = render_saved_files(command, budget, flags, commands)
-    for name in texts:
-        Path(name).parent.mkdir(parents=True, exist_ok=True)
+    worst = next(iter(result.findings), None) if len(result.tapes) == 1 else None
+    texts = render_saved_files(command, given, commands, worst)
+    for path in texts:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
     written, kept = write_new_files(Path.cwd(), texts)
-    for path in written:
-        print_notice(f"written: {path.relative_to(Path.cwd())}")
-    for path in kept:
-        print_notice(f"left as it is: {path.relative_to(Path.cwd())}")
-    packed = Path(f"{result.name}.stumble")
-    if result.tape is not None and not packed.exists():
+    for number, tape in enumerate(result.tapes, 1):
+        packed = Path.cwd() / f"{result.name}{f'-{number}' if number > 1 else ''}.stumble"
+        if packed.exists():
+            kept.append(packed)
+            continue
         with click.Context(pack) as context, redirect_stdout(sys.stderr):
-            context.invoke(pack, what=result.tape, output=packed)
+            context.invoke(pack, what=tape, output=packed)
+    for words, paths in (("written", written), ("left as it is", kept)):
+        for each in paths:
+            print_notice(f"{words}: {each.relative_to(Path.cwd())}")
 
 
 def _write_report(result: "CheckResult", html: Path) -> None:
