@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct, field
 
+from stumble.check.behaviour import FaultedRun
 from stumble.ui.reading.tape_access import TapeAccess
 from stumble.ui.values.run_rows import RunRows
 from stumble.ui.values.runs_table import StoreCounts, count_store
@@ -39,6 +40,8 @@ class RunCache(Struct):
     runs: OrderedDict[str, KeptRun] = field(default_factory=OrderedDict)
     opened: OrderedDict[str, TapeAccess] = field(default_factory=OrderedDict)
     counted: tuple[IndexState, StoreCounts] | None = None
+    described: dict[str, FaultedRun] = field(default_factory=dict)
+    """What runs of checks did with their injection, by its id."""
 
     def open_tape(self, tapes: Path, id: str) -> TapeAccess:
         """Return access to the tape. Raises ValueError or OSError without one."""

@@ -15,6 +15,7 @@ from stumble.ui.pages.injection_page import show_injection
 from stumble.ui.pages.run_page import show_run
 from stumble.ui.pages.runs_page import show_runs
 from stumble.ui.pages.sql_page import send_csv, show_sql
+from stumble.ui.pages.start_page import show_start
 from stumble.ui.reading.live_index import LiveIndex
 from stumble.ui.serving.app import UiState, build_app
 from stumble.ui.serving.children import ChildProcesses
@@ -25,7 +26,8 @@ from traces.store.trace_store import TraceStore
 CLOSE_SECONDS = 1
 """Seconds that open connections, such as streams of events, get at the end."""
 ROUTES = (
-    Route("/", show_runs),
+    Route("/", show_start),
+    Route("/runs", show_runs),
     Route("/runs/{id}", show_run),
     Route("/injections/{id:path}", show_injection),
     Route("/inject/{id}", show_form),

@@ -76,7 +76,7 @@ class RunsQuery(Struct, frozen=True, kw_only=True):
             **changes,
         }
         kept = {name: value for name, value in values.items() if value}
-        return "/" + (f"?{urlencode(kept)}" if kept else "")
+        return "/runs" + (f"?{urlencode(kept)}" if kept else "")
 
     @property
     def is_filtered(self) -> bool:
