@@ -12,7 +12,7 @@ from faults.judging.injected_change import to_injected_change
 from faults.judging.judge import JudgedInjection, RunEvidence
 from faults.judging.observed_end import compare_left_files, is_steady
 from faults.judging.sent_writes import count_sent_writes, find_repeated_writes
-from stumble.check.call_names import count_call, name_call
+from stumble.check.call_names import count_call, find_call, name_call
 from stumble.verdicts.exclusions import explain_exclusion, find_exclusion, suggest_remedy
 from traces.model import OBSERVED_STATE
 
@@ -69,12 +69,13 @@ class FaultedRun(Struct, frozen=True, kw_only=True):
 def describe_run(judged: JudgedInjection) -> FaultedRun:
     """Return what the run did with the fault."""
     injection, run = judged.injection, judged.faulted
+    call = find_call(run.story, injection.call_id)
     behaviour, reason = _decide(judged)
     return FaultedRun(
         injection=injection.id,
         run=run.tape.trajectory.id,
-        tool=name_call(injection.tool, injection.arguments) if injection.tool else "the model",
-        call=(injection.tool or "", count_call(run.story, injection.call_id)),
+        tool=name_call(call, run.tape) if call else injection.tool or "the model",
+        call=(call.tool, count_call(run.story, call)) if call else ("", 0),
         fault=injection.op,
         behaviour=behaviour,
         reason=reason,

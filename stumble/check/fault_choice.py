@@ -9,12 +9,11 @@ from itertools import chain
 
 from msgspec import Struct
 
-from faults.judging.sent_writes import is_write_request
 from faults.judging.value_tokens import extract_tokens
 from faults.specs.spec_parser import parse_fault
 from faults.targeting.read_or_write import classify_call_side
 from stumble.campaigns.run_matrix import find_refusal_reason, place_fault
-from stumble.check.call_names import count_call, group_calls
+from stumble.check.call_names import count_call, group_calls, has_write
 from traces.conversation.derived_steps import DerivedSteps, ToolUse
 from traces.tape.reader import Tape
 
@@ -57,7 +56,8 @@ def choose_faults(recording: Tape, steps: DerivedSteps, *, live: bool) -> FaultC
     `live` is whether tools are reached after the fault: without it no effect can be left out.
     """
     found, left_out = list[tuple[int, ChosenFault]](), list[str]()
-    groups, kept = group_calls(steps), _list_kept_groups(recording, steps)
+    groups = group_calls(steps, recording)
+    kept = _list_kept_groups(recording, groups)
     for name, uses in groups.items():
         if name not in kept:
             left_out.append(f"{name}: {MAX_GROUPS} kinds of command of {uses[0].tool} are tried")
@@ -75,30 +75,26 @@ def choose_faults(recording: Tape, steps: DerivedSteps, *, live: bool) -> FaultC
                 continue
             taken.add(text)
             fault = ChosenFault(key=(name, operator), table=tables[reasons.index(None)])
-            found.append((worth * (2 if _has_write(recording, uses) else 1), fault))
+            found.append((worth * (2 if _may_write(recording, uses[0]) else 1), fault))
     ordered = sorted(found, key=lambda pair: -pair[0])
     return FaultChoice(faults=tuple(each for _, each in ordered), left_out=(*left_out, NOT_TRIED))
 
 
-def _list_kept_groups(recording: Tape, steps: DerivedSteps) -> frozenset[str]:
+def _list_kept_groups(recording: Tape, groups: Mapping[str, tuple[ToolUse, ...]]) -> frozenset[str]:
     """Return the kinds of call that are tried: of each tool writes, the first and the last."""
     by_tool = dict[str, list[str]]()
-    groups = group_calls(steps)
     for name, uses in groups.items():
         by_tool.setdefault(uses[0].tool, []).append(name)
     kept = set[str]()
     for names in by_tool.values():
-        writes = [name for name in names if _has_write(recording, groups[name])]
+        writes = [name for name in names if _may_write(recording, groups[name][0])]
         kept.update([*dict.fromkeys([*writes, names[0], *reversed(names)])][:MAX_GROUPS])
     return frozenset(kept)
 
 
-def _has_write(recording: Tape, uses: Sequence[ToolUse]) -> bool:
-    seqs = {seq for use in uses for seq in use.seqs}
-    sent = (each.request for each in recording.exchanges if each.seq in seqs)
-    return classify_call_side(uses[0]) == "write" or (
-        classify_call_side(uses[0]) is None and any(map(is_write_request, sent))
-    )
+def _may_write(recording: Tape, use: ToolUse) -> bool:
+    side = classify_call_side(use)
+    return side == "write" or (side is None and has_write(use, recording))
 
 
 def _list_tables(
@@ -108,7 +104,7 @@ def _list_tables(
     table: Mapping[str, object] = {"fault": text, "where": {"tool": uses[0].tool}}
     if steps is None:
         return [table]
-    return [{**table, "nth": count_call(steps, use.call_id)} for use in reversed(uses)]
+    return [{**table, "nth": count_call(steps, use)} for use in reversed(uses)]
 
 
 def _list_candidates(use: ToolUse) -> Iterator[tuple[str, int]]:

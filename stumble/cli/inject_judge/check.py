@@ -6,10 +6,12 @@ import re
 import shlex
 import sys
 from collections.abc import Mapping
-from contextlib import redirect_stdout
+from contextlib import AbstractContextManager, ExitStack, redirect_stdout, suppress
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
 import click
 
@@ -19,6 +21,7 @@ from stumble.errors import UsageError, signal_to_exit_code
 if TYPE_CHECKING:
     from stumble.check.result import CheckResult
     from stumble.runs.environment.worlds import WorldCommands
+    from traces.store.trace_store import TraceStore
 
 TASK_SLOT = "{task}"
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
@@ -89,6 +92,12 @@ class Duration(click.ParamType[float]):
     "GitHub workflow, so that `stumble check` alone goes on; files that exist are left.",
 )
 @click.option("--name", help="Name of the campaign with the runs; default: one for this command.")
+@click.option(
+    "--open",
+    "opens",
+    is_flag=True,
+    help="Open the page in the browser; it follows the runs, and stays until Ctrl-C.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--html", type=OUTPUT_FILE, metavar="FILE", help="Also write a report page.")
 @click.option("--junit", type=OUTPUT_FILE, metavar="FILE", help="Also write JUnit XML.")
@@ -104,6 +113,7 @@ def check(
     saved_command: str | None,
     save: bool,
     name: str | None,
+    opens: bool,
     as_json: bool,
     html: Path | None,
     junit: Path | None,
@@ -155,15 +165,36 @@ def check(
         report=print_notice,
         show=show_campaign_progress,
     )
-    with options.report_launch_failure(command):
-        result = CheckSession(setup).run()
-    _write_files(result, html, junit, sarif)
-    _print_result(result, as_json)
-    if save:
-        given = {"budget": f"{budget:g}s", "dollars": dollars, "each": each and str(each)}
-        _save(result, command, given | {"yes": yes, "live": live, "name": name}, world_commands)
-    interrupted = result.stopped_by == "Ctrl-C"
+    with ExitStack() as stack:
+        if opens:
+            stack.enter_context(_open_page(store, setup.name))
+        with options.report_launch_failure(command):
+            result = CheckSession(setup).run()
+        _write_files(result, html, junit, sarif)
+        _print_result(result, as_json)
+        if save:
+            given = {"budget": f"{budget:g}s", "dollars": dollars, "each": each and str(each)}
+            _save(result, command, given | {"yes": yes, "live": live, "name": name}, world_commands)
+        interrupted = result.stopped_by == "Ctrl-C"
+        if opens and not interrupted:
+            _wait_for_interrupt()
     raise SystemExit(signal_to_exit_code(2) if interrupted else result.code)
+
+
+def _open_page(store: "TraceStore", name: str) -> AbstractContextManager[None]:
+    """Return a context in which the first page of the UI shows this campaign."""
+    from stumble.notices import print_notice
+    from stumble.store.index import refresh_index
+    from stumble.ui.serving.server import open_ui_beside
+
+    refresh_index(store)
+    return open_ui_beside(store, f"/?{urlencode({'campaign': name})}", print_notice)
+
+
+def _wait_for_interrupt() -> None:
+    click.echo("the page stays until Ctrl-C", err=True)
+    with suppress(KeyboardInterrupt):
+        Event().wait()
 
 
 def _list_tasks(each: Path | None, command: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:

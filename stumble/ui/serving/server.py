@@ -2,8 +2,10 @@
 
 import socket
 import webbrowser
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from threading import Thread
+from typing import NamedTuple
 
 import uvicorn
 from starlette.routing import Route
@@ -43,6 +45,14 @@ ROUTES = (
 )
 
 
+class UiServer(NamedTuple):
+    """A server that is not running yet, its socket, and the address of its first page."""
+
+    server: uvicorn.Server
+    listener: socket.socket
+    address: str
+
+
 def serve_ui(
     store: TraceStore,
     *,
@@ -53,6 +63,34 @@ def serve_ui(
     say: Callable[[str], object],
 ) -> None:
     """Serve the pages of a store on 127.0.0.1 until SIGINT or SIGTERM. Raises OSError."""
+    with _prepare_server(store, port, start_path, allow_runs=allow_runs) as it:
+        say(it.address)
+        if opens:
+            webbrowser.open(it.address)
+        it.server.run(sockets=[it.listener])
+
+
+@contextmanager
+def open_ui_beside(
+    store: TraceStore, start_path: str, say: Callable[[str], object]
+) -> Iterator[None]:
+    """Serve the pages beside what the block does, and open the first one. Raises OSError."""
+    with _prepare_server(store, 0, start_path, allow_runs=False) as it:
+        thread = Thread(target=it.server.run, kwargs={"sockets": [it.listener]})
+        thread.start()
+        try:
+            say(it.address)
+            webbrowser.open(it.address)
+            yield
+        finally:
+            it.server.should_exit = True
+            thread.join()
+
+
+@contextmanager
+def _prepare_server(
+    store: TraceStore, port: int, start_path: str, *, allow_runs: bool
+) -> Iterator[UiServer]:
     with closing(_listen(port)) as listener:
         access = UiAccess(port=listener.getsockname()[1])
         children = ChildProcesses()
@@ -77,10 +115,7 @@ def serve_ui(
         )
         address = f"http://127.0.0.1:{access.port}{start_path}"
         address += f"{'&' if '?' in address else '?'}{TOKEN_PARAMETER}={access.token}"
-        say(f"{address}")
-        if opens:
-            webbrowser.open(address)
-        uvicorn.Server(config).run(sockets=[listener])
+        yield UiServer(uvicorn.Server(config), listener, address)
 
 
 def _listen(port: int) -> socket.socket:

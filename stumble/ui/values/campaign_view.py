@@ -1,6 +1,7 @@
 """Campaigns: a list, and the grid of trace x fault of one."""
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from stumble.campaigns.progress_file import WrittenProgress
 from stumble.report.outcomes import OUTCOME_LABELS, format_fault_label
 from stumble.ui.sql import read_page_sql
 from stumble.ui.values.formats import format_count, format_dollars, format_seconds, format_when
+from stumble.verdicts.exclusions import describe_exclusion
 from traces.model import Trajectory
 from traces.store.sql import run_question
 
@@ -40,6 +42,8 @@ class GridCell(Struct, frozen=True, kw_only=True):
     injection: str | None
     outcome: str
     words: str
+    reason: str = ""
+    """Why it has no verdict, and what to do; empty if it has one."""
 
 
 class GridRow(Struct, frozen=True, kw_only=True):
@@ -74,6 +78,12 @@ class CampaignView(Struct, frozen=True, kw_only=True):
     is_running: bool
     is_finished: bool
     """Whether all planned runs are done; False if the plan is unknown."""
+
+    @property
+    def reasons(self) -> tuple[tuple[str, int], ...]:
+        """Why cells are grey, each reason with its number, the most frequent first."""
+        cells = (cell for row in self.rows for some in row.cells for cell in some)
+        return tuple(Counter(cell.reason for cell in cells if cell.reason).most_common())
 
 
 def list_campaigns(connection: "duckdb.DuckDBPyConnection") -> tuple[CampaignRow, ...]:
@@ -198,11 +208,17 @@ def _read_cell_fault(address: str) -> str:
 def _build_cell(row: Mapping[str, object]) -> GridCell:
     outcome = "absorbed" if row["state"] == "absorbed" else str(row["class"] or "unsettled")
     outcome = outcome if outcome in _LABELS else "unsettled"
-    left_out = f", no class: {row['excluded']}" if row["excluded"] else ""
+    reason = _explain_no_verdict(row) if outcome == "unsettled" else ""
+    words = f"{row['model'] or 'a model'}: {_LABELS[outcome]}{reason and f', {reason}'}"
+    return GridCell(injection=str(row["injection_id"]), outcome=outcome, words=words, reason=reason)
+
+
+def _explain_no_verdict(row: Mapping[str, object]) -> str:
     if row["class"] is None and row["delivered_wrong"]:
-        left_out = ", delivered wrong, notice not known"
-    words = f"{row['model'] or 'a model'}: {_LABELS[outcome]}{left_out}"
-    return GridCell(injection=str(row["injection_id"]), outcome=outcome, words=words)
+        return "delivered wrong, and whether it was noticed is not known"
+    if row["state"] == "ended_before":
+        return "the run was over before its model could see the fault"
+    return describe_exclusion(str(row["excluded"] or "no_verdict"))
 
 
 def _list_rates(connection: "duckdb.DuckDBPyConnection", name: str) -> Iterator[CampaignRate]:

@@ -38,6 +38,8 @@ ORDERS: Mapping[str, str] = {
     "cost": "cost_usd",
 }
 OUTCOMES = dict(OUTCOME_LABELS)
+CONTROLS = "coalesce(t.source = 'fork' and t.condition in ('clean', 'sham'), false)"
+"""Runs that are listed with the injection that they control."""
 
 
 class RunsQuery(Struct, frozen=True, kw_only=True):
@@ -50,6 +52,8 @@ class RunsQuery(Struct, frozen=True, kw_only=True):
     order: str = "when"
     ascending: bool = False
     page: int = 1
+    controls: bool = False
+    """Whether clean twins and shams are listed too."""
 
     @classmethod
     def from_address(cls, given: Mapping[str, str]) -> "RunsQuery":
@@ -62,6 +66,7 @@ class RunsQuery(Struct, frozen=True, kw_only=True):
             text=given.get("q", "").strip(),
             order=order if order in ORDERS else "when",
             ascending=order in ORDERS and not given["sort"].startswith("-"),
+            controls=bool(given.get("controls")),
             page=min(int(page), 10**9) if page.isascii() and page.isdigit() and int(page) else 1,
         )
 
@@ -73,6 +78,7 @@ class RunsQuery(Struct, frozen=True, kw_only=True):
             "outcome": self.outcome,
             "q": self.text,
             "sort": "" if sort == "-when" else sort,
+            "controls": "1" if self.controls else "",
             **changes,
         }
         kept = {name: value for name, value in values.items() if value}
@@ -83,6 +89,11 @@ class RunsQuery(Struct, frozen=True, kw_only=True):
         """Whether anything is left out."""
         return bool(self.chosen or self.outcome or self.text)
 
+    @property
+    def is_folded(self) -> bool:
+        """Whether controls are left out, as nothing names one."""
+        return not (self.controls or self.text or "condition" in self.chosen)
+
 
 class RunVerdict(Struct, frozen=True, kw_only=True):
     """The verdict on one injection of a run, and its key in the palette."""
@@ -91,6 +102,8 @@ class RunVerdict(Struct, frozen=True, kw_only=True):
     outcome: str
     words: str
     fault: str
+    tool: str
+    twins: int
 
 
 class RunRow(Struct, frozen=True, kw_only=True):
@@ -111,6 +124,11 @@ class RunRow(Struct, frozen=True, kw_only=True):
     is_live: bool
     verdicts: tuple[RunVerdict, ...] = ()
 
+    @property
+    def title(self) -> str:
+        """The task, and the tool of each fault."""
+        return ", ".join(dict.fromkeys((self.task, *(each.tool for each in self.verdicts))))
+
 
 class RunsTable(Struct, frozen=True, kw_only=True):
     """One page of runs with the choices for its filters."""
@@ -121,6 +139,8 @@ class RunsTable(Struct, frozen=True, kw_only=True):
     facets: Mapping[str, tuple[str, ...]]
     outcomes: tuple[tuple[str, str, int], ...]
     """(key, label, number of injections) of the whole store."""
+    controls: int
+    """Clean twins and shams of the whole store."""
 
     @property
     def pages(self) -> int:
@@ -138,15 +158,19 @@ class StoreCounts(Struct, frozen=True, kw_only=True):
     """What the list shows of the whole store, whatever is selected."""
 
     total: int
+    controls: int
     facets: Mapping[str, tuple[str, ...]]
     outcomes: tuple[tuple[str, str, int], ...]
 
 
 def count_store(connection: "duckdb.DuckDBPyConnection") -> StoreCounts:
     """Count the runs, the choices of each filter, and the outcomes."""
-    [(total,)] = connection.execute("select count(*) from trajectories").fetchall()
+    [(total, controls)] = connection.execute(
+        f"select count(*), count(*) filter ({CONTROLS}) from trajectories as t"
+    ).fetchall()
     return StoreCounts(
         total=total,
+        controls=controls,
         facets={name: tuple(_read_facet(connection, name)) for name in FACETS},
         outcomes=tuple(_count_outcomes(connection)),
     )
@@ -170,6 +194,7 @@ def read_runs_table(
         total=total,
         facets=counts.facets,
         outcomes=counts.outcomes,
+        controls=counts.controls,
     )
 
 
@@ -183,12 +208,13 @@ def _find_page(
     """
     where, values = _build_condition(query)
     chosen, total = f"select trajectory_id, {ORDERS[query.order]} as key from trajectories as t", 0
-    if where:
+    if query.is_filtered:
         connection.execute(f"create or replace temp table chosen as {chosen} {where}", values)
         chosen = "from chosen"
         [(total,)] = connection.execute("select count(*) from chosen").fetchall()
     else:
-        total = counts.total
+        total = counts.total - (counts.controls if query.is_folded else 0)
+        chosen = f"{chosen} {where}"
     start = (query.page - 1) * PAGE_ROWS
     size = max(0, min(PAGE_ROWS, total - start))
     if not size:
@@ -220,6 +246,8 @@ def _build_condition(query: RunsQuery) -> tuple[str, dict[str, str]]:
     """Return the WHERE clause and its values."""
     parts = [f"t.{name} = ${name}" for name in query.chosen]
     values = dict(query.chosen)
+    if query.is_folded:
+        parts.append(f"not {CONTROLS}")
     if query.text:
         # Each column by itself: a column with few values is then searched once a value.
         found = " or ".join(f"contains(lower(t.{name}), $text)" for name in TEXT_COLUMNS)
@@ -240,11 +268,13 @@ def _read_verdicts(
 ) -> dict[str, list[RunVerdict]]:
     found: dict[str, list[RunVerdict]] = {}
     rows = connection.execute(read_page_sql("run_verdicts"), {"ids": ids}).fetchall()
-    for run, injection, outcome, op, sham in rows:
+    for run, injection, outcome, op, sham, tool, twins in rows:
         words = "sham, no change" if sham else OUTCOMES.get(outcome, outcome)
         key = "unsettled" if sham else outcome
         found.setdefault(run, []).append(
-            RunVerdict(injection=injection, outcome=key, words=words, fault=op)
+            RunVerdict(
+                injection=injection, outcome=key, words=words, fault=op, tool=tool, twins=twins
+            )
         )
     return found
 
