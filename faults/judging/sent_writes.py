@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from faults.judging.client_retries import JudgedRun, reaches_tool
+from faults.judging.command_names import list_commands
 from faults.judging.value_tokens import extract_tokens
 from faults.targeting.read_or_write import classify_call_side
 from traces.conversation.classify import classify_request
@@ -54,7 +55,9 @@ def count_sent_writes(run: JudgedRun) -> Counter[str]:
             continue
         sent = [by_seq[seq] for seq in use.seqs if is_write_request(by_seq[seq].request)]
         made = [each for each in sent if _is_sent(each, operators.get(each.seq))]
-        counts[use.tool] += len(made) if sent else use.result is not None and not use.is_error
+        counts.update(_name_write(use, each.request) for each in made)
+        if not sent and use.result is not None and not use.is_error:
+            counts[use.tool] += 1
     for each in run.tape.exchanges:
         if each.seq not in joined and is_outside_write(each) and _is_sent(each, None):
             counts[name_request(each.request)] += 1
@@ -83,7 +86,14 @@ def _is_write(use: ToolUse, by_seq: dict[int, Exchange]) -> bool:
     if side is not None:
         return side == "write"
     methods = {by_seq[seq].request.method for seq in use.seqs}
-    return bool(methods & {"PUT", "PATCH", "DELETE"})
+    # A POST of a tool may be its way of asking; one of a shell's commands is what it does.
+    writes = {"PUT", "PATCH", "DELETE", *(("POST",) if list_commands(use.arguments) else ())}
+    return bool(methods & writes)
+
+
+def _name_write(use: ToolUse, request: Request) -> str:
+    """Return the tool; for one that runs commands, the request."""
+    return name_request(request) if list_commands(use.arguments) else use.tool
 
 
 def _is_sent(exchange: Exchange, operator: str | None) -> bool:
@@ -109,7 +119,7 @@ def _list_known_again(run: JudgedRun, by_seq: dict[int, Exchange]) -> Iterator[s
                 {(use.tool, "key", key.encode())} if key else set()
             )
             if seen & marks:
-                yield use.tool
+                yield _name_write(use, exchange.request)
             seen |= marks if _has_new_id(body, known) else {m for m in marks if m[1] == "key"}
         known |= extract_tokens(use.result or "")
 

@@ -64,7 +64,7 @@ def choose_faults(recording: Tape, steps: DerivedSteps, *, live: bool) -> FaultC
             continue
         is_alone = sum(uses[0].tool == others[0].tool for others in groups.values()) == 1
         taken = set[str]()
-        for text, worth in _list_candidates(uses[0]):
+        for text, worth in _list_candidates(recording, uses[0]):
             if text in SAME_FAULT and taken.intersection(SAME_FAULT):
                 continue
             operator = text.partition(":")[0]
@@ -107,8 +107,9 @@ def _list_tables(
     return [{**table, "nth": count_call(steps, use)} for use in reversed(uses)]
 
 
-def _list_candidates(use: ToolUse) -> Iterator[tuple[str, int]]:
-    writes = () if classify_call_side(use) == "read" else WRITE_FAULTS
+def _list_candidates(recording: Tape, use: ToolUse) -> Iterator[tuple[str, int]]:
+    only_reads = use.place == "http" and not has_write(use, recording)
+    writes = () if only_reads or classify_call_side(use) == "read" else WRITE_FAULTS
     # A local tool has no status: its own words come first.
     errors = sorted(ANY_FAULTS, key=lambda pair: pair[0] == SAME_FAULT[0] and use.place != "http")
     return chain(writes, errors)

@@ -124,7 +124,7 @@ def test_two_clicks_lead_from_the_runs_to_why_one_was_silently_wrong(server: UiS
         assert "What would have changed it" in words
         assert await page.ask("document.querySelectorAll('.turn.struck mark.lie a').length") == 1
 
-    see(server, do)
+    see(server, do, "/runs")
 
 
 def test_an_injection_shows_both_runs_and_links_what_came_of_it(
@@ -226,12 +226,15 @@ def test_a_new_tape_appears_and_grows_without_a_reload(
                 tape.write_ending(source.ending)
             await until(page, "!document.querySelector('.tag.live')")
 
-        see(server, do)
+        see(server, do, "/runs")
 
 
 PAGES = (
     "/",
     "/?agent=nobody",
+    "/runs",
+    "/runs?agent=nobody",
+    "/runs?controls=1",
     "/runs/{run}",
     "/runs/{run}?at=5.1&show=context",
     "/runs/{run}?at=5&show=raw",
@@ -392,7 +395,13 @@ def test_hostile_output_of_a_tool_is_text(
 
         async def run() -> None:
             async with opened(server) as page:
-                for path in ("/", f"/runs/{recording}", *_list_views(recording), "/compare"):
+                for path in (
+                    "/",
+                    "/runs",
+                    f"/runs/{recording}",
+                    *_list_views(recording),
+                    "/compare",
+                ):
                     await go(page, server.origin + path)
                     assert await page.ask("document.title") != "owned"
                     assert (

@@ -13,6 +13,7 @@ HTTP = (sys.executable, str(AGENTS / "http_agent.py"))
 MCP = (sys.executable, str(AGENTS / "mcp_agent.py"))
 NODE = ("node", str(AGENTS / "node_agent.mjs"))
 CURL = ("bash", CURL_AGENT)
+SHELL = ("bash", str(AGENTS / "shell_agent.sh"))
 type Weakness = tuple[str, str, str]
 """Tool, fault, and what the agent does."""
 
@@ -41,10 +42,16 @@ MUTE = list_weaknesses(
 CRASHING = list_weaknesses(
     "crashes", "book_slot/lost_ack", "book_slot/http_status", "get_slots/http_status"
 )
+SHELL_FAULTS = ("lost_ack", "truncate", "empty")
 PLANTED: dict[str, tuple[str, tuple[str, ...], set[Weakness]]] = {
     "http, right": ("careful", HTTP, set()),
     "http, books twice": ("hasty", HTTP, HASTY),
     "curl, right": ("careful", CURL, set()),
+    "shell, books twice": (
+        "hasty",
+        SHELL,
+        list_weaknesses("repeats", *(f"bash (curl; writes)/{f}" for f in SHELL_FAULTS)),
+    ),
     "curl, gives up silently": ("mute", CURL, MUTE),
     "node, crashes": ("careful", NODE, CRASHING),
     "mcp, believes a wrong number": (

@@ -13,6 +13,7 @@ books the first one, and ends; its habit decides what it does about trouble:
 
 import itertools
 import json
+import re
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -53,7 +54,7 @@ class BookingClinic:
 
 def choose_step(habit: str, messages: list[dict[str, Any]]) -> ModelStep:
     """Return the next call of a model, or its last words."""
-    calls = [call["function"] for m in messages for call in m.get("tool_calls") or ()]
+    calls = [from_command(call["function"]) for m in messages for call in m.get("tool_calls") or ()]
     results = [m["content"] for m in messages if m["role"] == "tool"]
     if not calls:
         return "get_slots", {"day": DAY}
@@ -70,6 +71,24 @@ def choose_step(habit: str, messages: list[dict[str, Any]]) -> ModelStep:
     if name == "get_bookings" and not result["bookings"]:
         return "book_slot", {"slot": "slot-0900"}
     return "Done: the slot is booked."
+
+
+def to_command(base: str, step: tuple[str, dict[str, Any]]) -> str:
+    """Return the call of a tool as a line of shell."""
+    name, arguments = step
+    if name == "book_slot":
+        return f"curl -sS -f -d '{json.dumps(arguments)}' {base}/bookings"
+    return f"curl -sS -f {base}/{'slots' if name == 'get_slots' else 'bookings'}"
+
+
+def from_command(call: dict[str, Any]) -> dict[str, Any]:
+    """Return the call that a line of shell stands for."""
+    if call["name"] != "bash":
+        return call
+    command = json.loads(call["arguments"])["command"]
+    sent = re.search(r"-d '(.*)'", command)
+    name = "get_slots" if command.endswith("/slots") else "get_bookings"
+    return {"name": "book_slot" if sent else name, "arguments": sent[1] if sent else "{}"}
 
 
 def _read_result(text: str) -> Any:
@@ -127,7 +146,13 @@ def serve_booking_clinic() -> Iterator[tuple[str, BookingClinic]]:
                 return self._send({})
             if not self.path.endswith("/chat/completions"):
                 return self._send(clinic.book(sent))
-            step = choose_step(self.path.split("/")[1], sent["messages"])
+            habit = self.path.split("/")[1]
+            step = choose_step(habit, sent["messages"])
+            if not isinstance(step, str) and sent["tools"][0]["function"]["name"] == "bash":
+                step = (
+                    "bash",
+                    {"command": to_command(f"http://{self.headers['host']}/{habit}", step)},
+                )
             return self._send(make_completion(step, len(sent["messages"])))
 
         def _send(self, value: object) -> None:

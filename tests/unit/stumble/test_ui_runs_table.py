@@ -81,6 +81,38 @@ def test_filters_and_text_narrow_each_other(store: Sql) -> None:
     assert read(store, query).total == len([1, *range(11, 20, 2), *range(101, 120, 2)])
 
 
+def test_controls_are_listed_with_their_injection_unless_one_is_asked_for() -> None:
+    row = {"source": "fork", "ended": "final", "recorded_at": NEWEST.timestamp()}
+    runs = (("rec", "clean", "record"), ("twin", "clean", "fork"), ("sham", "sham", "fork"))
+    connection = empty()
+    fill(
+        connection,
+        "trajectories",
+        [
+            row | {"trajectory_id": id, "condition": condition, "source": source}
+            for id, condition, source in (*runs, ("hit", "fault", "fork"))
+        ],
+    )
+    fill(connection, "injections", [
+        {"injection_id": "i", "trajectory_id": "hit", "op": "digit", "tool": "get_order"}
+    ])  # fmt: skip
+    fill(connection, "outcomes", [{"injection_id": "i", "twins": ["a", "b", "c"]}])
+
+    def list_ids(**given: str) -> set[str]:
+        table = read(connection, RunsQuery.from_address(given))
+        assert table.total == len(table.rows)
+        return {row.id for row in table.rows}
+
+    assert list_ids() == {"rec", "hit"}
+    assert list_ids(sort="when") == {"rec", "hit"}
+    assert list_ids(controls="1") == {"rec", "twin", "sham", "hit"}
+    assert list_ids(condition="sham") == {"sham"}
+    assert list_ids(q="twin") == {"twin"}
+    [hit] = [each for each in read(connection, RunsQuery()).rows if each.verdicts]
+    assert (hit.title, hit.verdicts[0].twins) == ("\u2013, get_order", 3)
+    connection.close()
+
+
 def test_a_value_with_a_quote_selects_nothing(store: Sql) -> None:
     assert read(store, RunsQuery(chosen={"agent": "' or 1=1 --"})).total == 0
 
@@ -90,13 +122,14 @@ def test_a_value_with_a_quote_selects_nothing(store: Sql) -> None:
     text=st.text().map(str.strip),
     order=st.sampled_from(tuple(ORDERS)),
     ascending=st.booleans(),
+    controls=st.booleans(),
 )
 def test_an_address_leads_back_to_its_query(
-    chosen: dict[str, str], text: str, order: str, ascending: bool
+    chosen: dict[str, str], text: str, order: str, ascending: bool, controls: bool
 ) -> None:
     from urllib.parse import parse_qsl, urlsplit
 
-    query = RunsQuery(chosen=chosen, text=text, order=order, ascending=ascending)
+    query = RunsQuery(chosen=chosen, text=text, order=order, ascending=ascending, controls=controls)
     given = dict(parse_qsl(urlsplit(query.to_address()).query, keep_blank_values=True))
     assert RunsQuery.from_address(given) == query
 
