@@ -60,8 +60,23 @@ class _LazyGroup(click.Group):
                 formatter.write_dl(tuple(commands.items()))
 
 
+def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from stumble.cli.version import describe_version
+
+        click.echo(describe_version())
+        context.exit()
+
+
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="stumble")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Show the version, a checkout's commit too, and exit.",
+)
 @click.option(
     "-v",
     "--verbose",

@@ -300,3 +300,10 @@ def test_the_first_example_of_scenarios_and_of_campaigns_is_valid(tmp_path: Path
     (tmp_path / "refund.tape").touch()
     campaign = spec.parse_campaign(tomllib.loads(first["campaigns.md"]), tmp_path / "b.toml")
     assert [each.scenario for each in campaign.sources] == [None, "lost-ack-on-refund"]
+
+
+def test_the_licence_of_each_locked_package_is_on_the_page() -> None:
+    lock, page = (ROOT / "requirements.lock").read_text(), (ROOT / "docs/licences.md").read_text()
+    locked = {match.lower() for match in re.findall(r"^([\w.-]+)==", lock, re.MULTILINE)}
+    listed = set(re.findall(r"[a-z0-9][a-z0-9.-]+", page))
+    assert locked - listed == set()
