@@ -8,12 +8,13 @@ differs.
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
 from typing import NamedTuple
 
 from faults.judging.claims.required_writes import compare_writes
 from faults.judging.client_retries import JudgedRun, reaches_tool
 from faults.judging.end_state import EndStateVerdict, TwinComparison, judge_by_answer
-from faults.judging.sent_writes import find_repeated_writes
+from faults.judging.sent_writes import count_sent_writes, find_missing_writes, find_repeated_writes
 from faults.targeting.read_or_write import classify_call_side, classify_tool_side
 from traces.model import RunEnding
 
@@ -35,9 +36,11 @@ def judge_by_observation(
         *(f"{name} was sent more often" for name in find_repeated_writes(run, twins)),
         *(_describe_writes(case, _count_lost_answers(run)) if case is not None else ()),
         *([answer.difference] if answer is not None and answer.passed is False else ()),
+        *(f"{name} was sent less often" for name in find_missing_writes(run, twins)),
     ):
         return EndStateVerdict(passed=False, difference=f"{difference}, not as in clean runs")
-    made = case is not None and case.writes.required > case.writes.reworded
+    sent = reduce(Counter.__and__, map(count_sent_writes, (run, *twins)))
+    made = case is not None and (bool(sent) or case.writes.required > case.writes.reworded)
     if files.same or made or (answer is not None and answer.passed):
         return EndStateVerdict(passed=True)
     return EndStateVerdict(passed=None, why="clean runs have no file, write or value in common")

@@ -75,6 +75,13 @@ def find_repeated_writes(run: JudgedRun, twins: tuple[JudgedRun, ...]) -> tuple[
     return tuple(name for name in own if 0 < max(each[name] for each in clean) < own[name])
 
 
+def find_missing_writes(run: JudgedRun, twins: tuple[JudgedRun, ...]) -> tuple[str, ...]:
+    """Return the writes that a run sent less often than each of its clean twins."""
+    clean = [count_sent_writes(twin) for twin in twins]
+    own = count_sent_writes(run)
+    return tuple(name for name in clean[0] if own[name] < min(each[name] for each in clean))
+
+
 def name_request(request: Request) -> str:
     """Format a request as `POST host/path`."""
     url = urlsplit(request.url)

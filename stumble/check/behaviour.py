@@ -11,7 +11,7 @@ from msgspec import Struct
 from faults.judging.injected_change import to_injected_change
 from faults.judging.judge import JudgedInjection, RunEvidence
 from faults.judging.observed_end import compare_left_files, is_steady
-from faults.judging.sent_writes import count_sent_writes, find_repeated_writes
+from faults.judging.sent_writes import find_missing_writes, find_repeated_writes
 from stumble.check.call_names import count_call, find_call, name_call
 from stumble.verdicts.exclusions import explain_exclusion, find_exclusion, suggest_remedy
 from traces.model import OBSERVED_STATE
@@ -154,8 +154,7 @@ def _judge_silent_end(run: RunEvidence, twins: tuple[RunEvidence, ...]) -> tuple
     ending, others = run.tape.ending, [twin.tape.ending for twin in twins]
     if ending is not None and ending.passed is not None:
         return ("handles", "") if ending.passed else ("stops", ending.detail or "")
-    sent, clean = count_sent_writes(run), [count_sent_writes(twin) for twin in twins]
-    lost = [name for name in clean[0] if sent[name] < min(each[name] for each in clean)]
+    lost = find_missing_writes(run, twins)
     files = compare_left_files(ending, others).differences
     lengths = [len(twin.story.agent_steps) for twin in twins]
     if lost or files:

@@ -414,7 +414,7 @@ def test_hostile_output_of_a_tool_is_text(
                     words = await page.ask("document.body.textContent")
                     assert not set(words) & set("\u202e\u2066\x1b\x07\x00")
                     assert len(words) < 2_500_000
-                await go(page, f"{server.origin}/")
+                await go(page, f"{server.origin}/runs")
                 assert "<script>" in await text(page)
                 assert page.complaints == []
 

@@ -52,12 +52,18 @@ class Telling:
         self._messages.append({"role": "tool", "tool_call_id": call.id, "content": content})
         return self
 
-    def asks(self, tool: str, said: str, text: str = "", **arguments: object) -> "Telling":
-        """Add a model call of any tool, with an optional text, and its result."""
+    def asks(
+        self, tool: str, said: str, text: str = "", *, is_local: bool = False, **arguments: object
+    ) -> "Telling":
+        """Add a model call of any tool, with an optional text, and its result.
+
+        A local one sends no request.
+        """
         self._calls += 1
         call = ToolCall(id=f"c{self._calls}", name=tool, arguments=json.dumps(arguments))
         self._model(ModelAnswer(message=text, calls=(call,), model="m"))
-        self._exchange(f"http://shop/{tool}", call.arguments.encode(), 200, (), said.encode())
+        if not is_local:
+            self._exchange(f"http://shop/{tool}", call.arguments.encode(), 200, (), said.encode())
         function = {"name": call.name, "arguments": call.arguments}
         calls = [{"id": call.id, "function": function}]
         self._messages.append({"role": "assistant", "content": text, "tool_calls": calls})

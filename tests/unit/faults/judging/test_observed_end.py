@@ -1,6 +1,7 @@
 """An end without a verifier: what runs left and sent, beside clean runs."""
 
 import json
+from collections import Counter
 from copy import replace
 
 from hypothesis import given
@@ -8,7 +9,11 @@ from hypothesis import strategies as st
 
 from faults.judging.judge import RunEvidence
 from faults.judging.observed_end import compare_left_files, is_steady, judge_by_observation
-from faults.judging.sent_writes import count_sent_writes, find_repeated_writes
+from faults.judging.sent_writes import (
+    count_sent_writes,
+    find_missing_writes,
+    find_repeated_writes,
+)
 from tests.support.stores.scripted_runs import Telling
 from traces.model import OBSERVED_STATE, RunEnding
 
@@ -74,6 +79,22 @@ def test_a_write_that_is_sent_more_often_is_repeated_and_a_read_is_not(
     run = booking(clean + more, read=more)
     assert count_sent_writes(run) == {"book_slot": clean + more}
     assert find_repeated_writes(run, twins) == (("book_slot",) if more else ())
+
+
+def posting(times: int) -> RunEvidence:
+    told = Telling().asks("bash", "a b", is_local=True, command="ls")
+    for _ in range(times):
+        told = told.asks("bash", '{"ok": true}', command="curl -d '{}' http://shop/bash")
+    return told.says("Done.").over(passed=None)
+
+
+@given(st.integers(1, 3), st.integers(-1, 3))
+def test_a_post_of_a_shell_is_a_write_under_its_address(clean: int, more: int) -> None:
+    twins, run = (posting(clean),) * 3, posting(clean + more)
+    name = "POST shop/bash"
+    assert +count_sent_writes(run) == Counter({name: clean + more})
+    assert find_repeated_writes(run, twins) == ((name,) if more > 0 else ())
+    assert find_missing_writes(run, twins) == ((name,) if more < 0 else ())
 
 
 def test_a_write_that_the_server_knew_again_counts_once() -> None:
