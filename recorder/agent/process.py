@@ -113,6 +113,9 @@ async def run_agent_process(
                 await asyncio.shield(ended)
         except TimeoutError:
             timed_out = not orders.given
+        except ChildProcessError:
+            if not orders.given:  # else a signal ended it before it had its namespaces
+                raise
         finally:
             orders.hurry = lambda: None  # the limit is over
             orders.close_pipe()

@@ -36,6 +36,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from traces.store.definitions_file import OLDEST_CLIENT, compute_definitions_hash, load_definitions
+from traces.store.query_signals import restore_interrupts
 from traces.store.schema import SCHEMAS
 from traces.store.segment_bundles import SEGMENT_COLUMN, SegmentBundles
 from traces.store.store_dir import StoreDirectory
@@ -134,7 +135,11 @@ class TraceStore(StoreDirectory):
     @contextmanager
     def open_locked(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """Open a short-lived connection: until it is closed, no file of the index is replaced."""
-        with self._views_locked() as views, _open_views_file(views) as connection:
+        with (
+            restore_interrupts(),
+            self._views_locked() as views,
+            _open_views_file(views) as connection,
+        ):
             yield connection
 
     def find_segments(self, ids: Iterable[str]) -> dict[str, str]:
