@@ -1,6 +1,9 @@
 """A folder from which agents are checked, with a clinic that they use."""
 
 import os
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -42,6 +45,25 @@ class CheckedFolder:
     def check(self, command: tuple[str, ...], *options: str) -> CommandResult:
         """Check an agent."""
         return self.stumble("check", "--json", *options, "--", *command)
+
+    def interrupt(self, command: tuple[str, ...], *options: str, after: str) -> CommandResult:
+        """Check an agent, and press Ctrl-C after the first line with this text."""
+        words = (sys.executable, "-m", "stumble", "check", "--json", *options, "--", *command)
+        with subprocess.Popen(
+            words,
+            cwd=self.work,
+            env=self.env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        ) as process:
+            assert process.stderr is not None
+            lines = [next(line for line in process.stderr if after in line)]
+            os.killpg(process.pid, signal.SIGINT)
+            out, err = process.communicate(timeout=120)
+        return CommandResult(code=process.returncode, out=out, err="".join(lines) + err)
 
     def curl_agent(self, habit: str) -> tuple[str, ...]:
         """Return the command of the agent of bash, curl and jq with a model of this habit."""

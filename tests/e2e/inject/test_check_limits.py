@@ -67,6 +67,50 @@ def test_a_program_that_needs_a_terminal_fails_and_its_words_are_shown(
     assert "stdin is no terminal" in result.json["notes"][0]
 
 
+@pytest.mark.many(2)
+@pytest.mark.parametrize(
+    "after", ["a run takes", "recording 2", "it reaches", "recording 1", "runs,"]
+)
+def test_ctrl_c_gives_the_page_of_what_is_known(checked: CheckedFolder, after: str) -> None:
+    options = ("--live", "--budget", "60s")
+    result = checked.interrupt(checked.curl_agent("hasty"), *options, after=after)
+    assert result.code == 130, result.err
+    assert result.json["stopped_by"] == "Ctrl-C"
+    assert all(cell["least"] <= cell["most"] for cell in result.json["cells"])
+    assert "Traceback" not in result.err
+
+
+def test_a_flaky_agent_is_no_finding_without_a_judged_run(
+    checked: CheckedFolder, tmp_path: Path
+) -> None:
+    turns, agent = tmp_path / "turns", " ".join(checked.curl_agent("careful"))
+    text = f"echo x >> {turns}; [ $(( $(wc -l < {turns}) % 2 )) = 0 ] && exit 7; exec {agent}"
+    result = checked.check(("bash", "-c", text), "--live", "--budget", "20s")
+    page = result.json
+    assert 0 < page["clean_failed"] < page["clean"]
+    assert any(cell["judged"] for cell in page["cells"]) == (result.code == 1), result.out
+    assert result.code in (1, 5)
+
+
+@pytest.mark.thorough
+def test_saved_files_go_on_alone(checked: CheckedFolder) -> None:
+    agent = checked.curl_agent("hasty")
+    first = checked.check(agent, "--live", "--budget", "40s", "--save")
+    assert first.code == 1, first.err
+    written = {str(path.relative_to(checked.work)) for path in checked.work.rglob("*.*")}
+    assert written >= {
+        "stumble.toml",
+        "stumble-scenario.toml",
+        ".github/workflows/stumble-check.yml",
+        f"{first.json['campaign']}.stumble",
+    }
+    second = checked.stumble("check", "--json")
+    assert second.json["campaign"] == first.json["campaign"], second.err
+    assert second.json["runs"] > first.json["runs"]
+    run = checked.stumble("run", "./stumble-scenario.toml", "--json")
+    assert run.code in (0, 1, 5), run.err
+
+
 def test_ten_seconds_give_a_page_and_the_next_check_goes_on(checked: CheckedFolder) -> None:
     agent = checked.curl_agent("hasty")
     first = checked.check(agent, "--live", "--budget", "10s")
