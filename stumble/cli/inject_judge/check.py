@@ -185,10 +185,10 @@ def _open_page(store: "TraceStore", name: str) -> AbstractContextManager[None]:
     """Return a context in which the first page of the UI shows this campaign."""
     from stumble.notices import print_notice
     from stumble.store.index import refresh_index
-    from stumble.ui.serving.server import open_ui_beside
+    from stumble.ui.serving.server import open_ui_during
 
     refresh_index(store)
-    return open_ui_beside(store, f"/?{urlencode({'campaign': name})}", print_notice)
+    return open_ui_during(store, f"/?{urlencode({'campaign': name})}", print_notice)
 
 
 def _wait_for_interrupt() -> None:

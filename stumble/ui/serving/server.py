@@ -71,10 +71,10 @@ def serve_ui(
 
 
 @contextmanager
-def open_ui_beside(
+def open_ui_during(
     store: TraceStore, start_path: str, say: Callable[[str], object]
 ) -> Iterator[None]:
-    """Serve the pages beside what the block does, and open the first one. Raises OSError."""
+    """Serve the pages during the block, and open the first one. Raises OSError."""
     with _prepare_server(store, 0, start_path, allow_runs=False) as it:
         thread = Thread(target=it.server.run, kwargs={"sockets": [it.listener]})
         thread.start()
