@@ -52,13 +52,17 @@ class Telling:
         self._messages.append({"role": "tool", "tool_call_id": call.id, "content": content})
         return self
 
-    def asks(
-        self, tool: str, said: str, text: str = "", *, is_local: bool = False, **arguments: object
-    ) -> "Telling":
-        """Add a model call of any tool, with an optional text, and its result.
+    def asks(self, tool: str, said: str, text: str = "", **arguments: object) -> "Telling":
+        """Add a model call of any tool, with an optional text, and its result."""
+        return self._call(tool, said, text, arguments, is_local=False)
 
-        A local one sends no request.
-        """
+    def runs(self, command: str, said: str) -> "Telling":
+        """Add a command of a shell, which sends no request, and its output."""
+        return self._call("bash", said, "", {"command": command}, is_local=True)
+
+    def _call(
+        self, tool: str, said: str, text: str, arguments: dict[str, object], *, is_local: bool
+    ) -> "Telling":
         self._calls += 1
         call = ToolCall(id=f"c{self._calls}", name=tool, arguments=json.dumps(arguments))
         self._model(ModelAnswer(message=text, calls=(call,), model="m"))

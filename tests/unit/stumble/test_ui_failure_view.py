@@ -101,7 +101,12 @@ def test_a_row_of_the_store_is_read_as_what_the_agent_did(end: str) -> None:
 
 def fill_one(connection: Sql, verdict: dict[str, object], run: dict[str, object]) -> None:
     """Store one faulted run."""
-    row = {"trajectory_id": "r", "source": "fork", "condition": "fault", "ended": "final"}
+    row: dict[str, object] = {
+        "trajectory_id": "r",
+        "source": "fork",
+        "condition": "fault",
+        "ended": "final",
+    }
     row |= {"agent": "mine", "campaign": "nightly", "recorded_at": 1.8e9, "parent_id": "p"}
     fill(connection, "trajectories", [row | run])
     fill(connection, "injections", [

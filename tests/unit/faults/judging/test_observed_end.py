@@ -82,7 +82,7 @@ def test_a_write_that_is_sent_more_often_is_repeated_and_a_read_is_not(
 
 
 def posting(times: int) -> RunEvidence:
-    told = Telling().asks("bash", "a b", is_local=True, command="ls")
+    told = Telling().runs("ls", "a b")
     for _ in range(times):
         told = told.asks("bash", '{"ok": true}', command="curl -d '{}' http://shop/bash")
     return told.says("Done.").over(passed=None)
