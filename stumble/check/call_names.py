@@ -28,11 +28,11 @@ def has_write(use: ToolUse, recording: Tape) -> bool:
 
 
 def group_calls(steps: DerivedSteps, recording: Tape) -> Mapping[str, tuple[ToolUse, ...]]:
-    """Return the calls of a recording by name, in order."""
+    """Return the calls of a recording by name, ordered by the last call of each."""
     grouped = dict[str, tuple[ToolUse, ...]]()
     for use in steps.tool_uses:
         name = name_call(use, recording)
-        grouped[name] = (*grouped.get(name, ()), use)
+        grouped[name] = (*grouped.pop(name, ()), use)
     return grouped
 
 

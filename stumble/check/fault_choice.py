@@ -9,6 +9,7 @@ from itertools import chain
 
 from msgspec import Struct
 
+from faults.judging.command_names import list_commands
 from faults.judging.value_tokens import extract_tokens
 from faults.specs.spec_parser import parse_fault
 from faults.targeting.read_or_write import classify_call_side
@@ -94,7 +95,8 @@ def _list_kept_groups(recording: Tape, groups: Mapping[str, tuple[ToolUse, ...]]
 
 def _may_write(recording: Tape, use: ToolUse) -> bool:
     side = classify_call_side(use)
-    return side == "write" or (side is None and has_write(use, recording))
+    is_shell = side is None and bool(list_commands(use.arguments))
+    return side == "write" or (is_shell and has_write(use, recording))
 
 
 def _list_tables(
