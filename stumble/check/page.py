@@ -100,8 +100,11 @@ def list_next_commands(result: CheckResult) -> tuple[str, ...]:
     again = f"stumble report --campaign {name}"
     if first is not None:
         tool, nth = first.worst.call
-        where = shlex.quote(f"tool={tool}")
-        again = f"stumble fork {result.tapes[0]} --fault {first.fault} --where {where} --nth {nth}"
+        where = f"--where {shlex.quote(f'tool={tool}')} --nth {nth}"
+        again = (
+            f"stumble fork {result.tapes[0]} --fault {first.fault} {where} "
+            f"--reset {shlex.quote(result.reset)}"
+        )
     return ("stumble ui --open", f"stumble gate --max-silent 0.1 --campaign {name}", again)
 
 

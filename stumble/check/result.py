@@ -6,6 +6,7 @@ from stumble.check.behaviour import MIN_CLEAN_RUNS
 from stumble.check.findings import CheckFinding, FaultCell, list_findings
 from stumble.check.touch import AgentTouch
 from stumble.errors import ExitCode
+from stumble.runs.environment.worlds import FRESH_COPY_RESET
 
 
 class CheckResult(Struct, frozen=True, kw_only=True):
@@ -31,6 +32,8 @@ class CheckResult(Struct, frozen=True, kw_only=True):
     """`budget`, `money` or `Ctrl-C`; empty if all was done."""
     tapes: tuple[str, ...] = ()
     """The first recording of each task."""
+    reset: str = FRESH_COPY_RESET
+    """The command before each run."""
 
     @property
     def findings(self) -> tuple[CheckFinding, ...]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from stumble.check.findings import CheckFinding
 from stumble.project_setup.project_files import SCENARIO_NAME
+from stumble.runs.environment.worlds import FRESH_COPY_RESET
 
 PROJECT_FILE = "stumble.toml"
 WORKFLOW = ".github/workflows/stumble-check.yml"
@@ -38,7 +39,8 @@ def render_saved_files(
 
     `given` are the values of options, those without one None or False.
     """
-    world_lines = ["", "[world]", *_format_values(world)] if any(world.values()) else []
+    known = {name: text for name, text in world.items() if text}
+    world_lines = ["", "[world]", *_format_values(known)] if known else []
     words = f"command = {json.dumps(shlex.join(command))}"
     lines = [
         "# Defaults of `stumble check`; see docs/check.md.",
@@ -53,7 +55,9 @@ def render_saved_files(
             f"# stumble run ./{SCENARIO_NAME}",
             f"title = {json.dumps(worst.sentence.rpartition(':')[0])}",
             words,
-            *world_lines,
+            "",
+            "[world]",
+            *_format_values({"reset": FRESH_COPY_RESET} | known),
             "",
             "[[faults]]",
             f"fault = {json.dumps(worst.fault)}",

@@ -12,6 +12,7 @@ from stumble.check.findings import FaultCell
 from stumble.check.result import CheckResult
 from stumble.check.setup import BudgetClock, CheckSetup
 from stumble.check.stored_runs import count_clean_runs, load_cells
+from stumble.runs.environment.worlds import FRESH_COPY_RESET
 from stumble.store import index
 
 MAX_NAMED = 4
@@ -58,6 +59,7 @@ class CheckSession:
             runs=len(done.runs) + len(self._clean.runs),
             cost=done.cost,
             stopped_by=stopped or ("budget" if unreached else ""),
+            reset=setup.world.reset or FRESH_COPY_RESET,
             tapes=tuple(str(runs[0].tape.path) for runs in recordings.values()),
         )
 
