@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +29,16 @@ class CheckedFolder:
         """The environment of commands: a home and a store of their own."""
         home = self.folder / "home"
         home.mkdir(exist_ok=True)
-        return os.environ | {"HOME": str(home), "STUMBLE_STORE": str(self.folder / "store")}
+        store, browser = str(self.folder / "store"), f"{self.browser} %s"
+        return os.environ | {"HOME": str(home), "STUMBLE_STORE": store, "BROWSER": browser}
+
+    @property
+    def browser(self) -> Path:
+        """A program that opens an address by writing it into the file `opened`."""
+        program = self.folder / "browser"
+        program.write_text(f'#!/bin/sh\necho "$1" > {self.folder / "opened"}\n')
+        program.chmod(0o755)
+        return program
 
     @property
     def work(self) -> Path:
@@ -46,8 +55,14 @@ class CheckedFolder:
         """Check an agent."""
         return self.stumble("check", "--json", *options, "--", *command)
 
-    def interrupt(self, command: tuple[str, ...], *options: str, after: str) -> CommandResult:
-        """Check an agent, and press Ctrl-C after the first line with this text."""
+    def interrupt(
+        self,
+        command: tuple[str, ...],
+        *options: str,
+        after: str,
+        before: Callable[[], object] = lambda: None,
+    ) -> CommandResult:
+        """Check an agent, and press Ctrl-C after the first line with this text, and `before`."""
         words = (sys.executable, "-m", "stumble", "check", "--json", *options, "--", *command)
         with subprocess.Popen(
             words,
@@ -61,6 +76,7 @@ class CheckedFolder:
         ) as process:
             assert process.stderr is not None
             lines = [next(line for line in process.stderr if after in line)]
+            before()
             os.killpg(process.pid, signal.SIGINT)
             out, err = process.communicate(timeout=120)
         return CommandResult(code=process.returncode, out=out, err="".join(lines) + err)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
+import httpx
 import pytest
 
 from tests.support.checked_folder import CheckedFolder, open_checked_folder
@@ -79,6 +80,25 @@ def test_ctrl_c_gives_the_page_of_what_is_known(checked: CheckedFolder, after: s
     assert result.json["stopped_by"] == "Ctrl-C"
     assert all(cell["least"] <= cell["most"] for cell in result.json["cells"])
     assert "Traceback" not in result.err
+
+
+def test_the_opened_page_is_of_this_check_and_stays_until_ctrl_c(checked: CheckedFolder) -> None:
+    pages = list[str]()
+
+    def read_page() -> None:
+        address = (checked.folder / "opened").read_text().strip()
+        with httpx.Client(follow_redirects=True, timeout=60) as client:
+            pages.append(client.get(address).raise_for_status().text)
+
+    options = ("--live", "--budget", "10s", "--open")
+    after = "the page stays until Ctrl-C"
+    agent = checked.curl_agent("hasty")
+    result = checked.interrupt(agent, *options, after=after, before=read_page)
+    assert result.code == result.json["exit"] != 130, result.err
+    [page] = pages
+    assert "<h1>How it fails" in page
+    assert result.json["campaign"] in page
+    assert all(each["sentence"][1:] in page for each in result.json["findings"])
 
 
 def test_a_flaky_agent_is_no_finding_without_a_judged_run(
