@@ -38,13 +38,13 @@ ROWS = {
     " FROM range($runs) AS runs (i) WHERE i % 5 = 0",
 }
 ADDRESSES = {
-    "no filter": "/?",
-    "agent": "/?agent=agent7",
-    "model and condition": "/?model=model-3&condition=fault",
-    "outcome": "/?outcome=silent_wrong",
-    "text": "/?q=order+77",
-    "by cost": "/?sort=-cost",
-    "last page": "/?page=20000",
+    "no filter": "/runs?",
+    "agent": "/runs?agent=agent7",
+    "model and condition": "/runs?model=model-3&condition=fault",
+    "outcome": "/runs?outcome=silent_wrong",
+    "text": "/runs?q=order+77",
+    "by cost": "/runs?sort=-cost",
+    "last page": "/runs?page=20000",
 }
 
 
