@@ -38,8 +38,8 @@ def _join(place: int) -> re.Pattern[bytes]:
 
 
 _ASKED, _REPLIED = _join(0), _join(1)
-_UNFINISHED = re.compile(rb"\x1b(?:[\[\]P_][^\x1b\x07]{0,200}\x1b?)?\Z")
-"""A control sequence that may go on in the next bytes."""
+_UNFINISHED = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*|[\]P_][^\x1b\x07]{0,200}\x1b?)?\Z")
+"""A control sequence that may go on in the next bytes; an arrow key is one that is over."""
 
 
 class TerminalQueries:

@@ -56,3 +56,11 @@ def test_however_bytes_arrive_replies_are_replies_and_nothing_is_lost(
 def cut(data: bytes, places: list[int]) -> list[bytes]:
     ends = sorted({min(place, len(data)) for place in places} | {0, len(data)})
     return [data[start:end] for start, end in zip(ends, ends[1:], strict=False)]
+
+
+def test_a_key_is_whole_though_a_query_has_no_reply() -> None:
+    queries = TerminalQueries()
+    assert queries.find_queries(b"\x1b[?996n") == ["scheme"]
+    for key in (b"\x1b[A", b"\x1b[1;5C", b"\x1bOB", b"\x1b[3~", b"\r"):
+        assert split(queries, key) == [(False, key)]
+    assert split(queries, b"\x1b[?997;", b"1n") == [(True, b"\x1b[?997;1n")]
