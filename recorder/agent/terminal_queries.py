@@ -76,11 +76,16 @@ class TerminalQueries:
             yield kind, found[0]
             at = found.end()
         rest = text[at:]
-        begun = _UNFINISHED.search(rest) if self.open.total() and len(rest) > 1 else None
+        begun = _UNFINISHED.search(rest) if self.open.total() else None
         if begun is not None:
             self._input, rest = begun[0], rest[: begun.start()]
         if rest:
             yield None, rest
+
+    @property
+    def has_rest(self) -> bool:
+        """Whether bytes wait that may be the beginning of a reply."""
+        return bool(self._input)
 
     def take_rest(self) -> bytes:
         """Return what still waits, which is keys."""

@@ -29,8 +29,12 @@ agent that has printed something, and to one that has not.
 """
 STALLED = 20.0
 """Seconds without input or progress after which it is typed though the output is never quiet."""
-PAUSE, DRAWING = 0.5, 8.0
-"""A user who paused this long has seen what was drawn; how long a replay waits for as much."""
+MAX_REPLY_PAUSE = 0.1
+"""Seconds after which the beginning of a reply is keys: escape, or a key with alt."""
+PAUSE, DRAWING, DRAWN = 0.5, 8.0, 0.9
+"""A user who paused this long has seen what was drawn; for how long a replay waits for which part
+of it.
+"""
 
 
 TYPED = ("keys", "size", "hangup")
@@ -46,7 +50,7 @@ class RecordedTerminal(AgentTerminal):
         self._keyboard: int | None = keyboard
         self._device, self._size = keyboard, (0, 0)
         self._kept, self._kept_bytes = list[tuple[TerminalEvent, bytes]](), 0
-        self.is_whole = True
+        self.is_whole, self._read_at = True, 0.0
 
     @property
     def keyboard(self) -> int | None:
@@ -91,13 +95,15 @@ class RecordedTerminal(AgentTerminal):
 
     def tick(self, ours: int) -> None:
         self._follow_size(ours)
+        if self.queries.has_rest and self.now - self._read_at > MAX_REPLY_PAUSE:
+            self._keep("keys", self.queries.take_rest(), read_mode(ours))
 
     def read_keyboard(self, ours: int) -> None:
         try:
             data = os.read(self._device, PIECE)
         except OSError:
             data = b""
-        mode = read_mode(ours)
+        mode, self._read_at = read_mode(ours), self.now
         if not data:
             self._keyboard = None
             self._keep("hangup", b"", mode)
@@ -210,9 +216,9 @@ class PlayedTerminal(AgentTerminal):
         return self._get_idle_seconds() >= max(STALLED, event.at - self._last_at)
 
     def _is_drawn(self, event: TerminalEvent) -> bool:
-        """Return whether half as much is drawn as there was, which differs with what blinks."""
+        """Return whether nearly as much is drawn as there was; spinners differ."""
         pause = event.at - self._last_at
-        waits = pause >= PAUSE and self.drawn < event.drawn / 2
+        waits = pause >= PAUSE and self.drawn < event.drawn * DRAWN
         return not waits or self._get_idle_seconds() >= min(pause, DRAWING)
 
 

@@ -29,6 +29,8 @@ from traces.tape.reader import Tape, read_tape
 
 MAX_CONTROL_ROUNDS = 8
 """Most replays for one control: a refused request hides those after it."""
+MAX_CHANCES = 1
+"""How many replays that differ by no volatile value are made again: an agent may race."""
 
 
 MAX_OWN_SECONDS = 60.0
@@ -131,7 +133,7 @@ class _Trial(Struct):
 
 def _learn_until_it_follows(tape: Path, options: Sequence[str], runs: list[Path]) -> Iterator[str]:
     """Replay until nothing differs; rules for whole endpoints are kept only if that is reached."""
-    trial = _Trial()
+    trial, chances = _Trial(), MAX_CHANCES
     for _ in range(MAX_CONTROL_ROUNDS):
         matching = [word for rule in trial.background for word in ("--match", rule)]
         code, path = _replay_strictly(tape, (*options, *matching))
@@ -154,7 +156,11 @@ def _learn_until_it_follows(tape: Path, options: Sequence[str], runs: list[Path]
             yield from (f"accepted {rule}" for rule in lesson.rules)
             add_rules(tape, map(str, lesson.rules))
             trial = _Trial()
-        elif not trial.is_extended(find_background_candidates(recording, run), run):
+        elif trial.is_extended(find_background_candidates(recording, run), run):
+            continue
+        elif chances:
+            chances -= 1
+        else:
             yield from lesson.to_lines()
             yield f"diverged; `stumble replay {tape}` says where"
             return

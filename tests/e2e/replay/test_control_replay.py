@@ -95,6 +95,15 @@ def test_the_control_can_be_declined_and_needs_a_copy(place: Shop) -> None:
     assert runs(place) == 2, "one for each recording"
 
 
+def test_a_word_that_is_another_in_one_replay_alone_is_no_end_of_learning(place: Shop) -> None:
+    """As of an agent that races with itself."""
+    odd = f"open({str(counter(place))!r}).read().count('run') == 2"
+    done = record(place, f"{OF_THE_RUN['a random id']} + ('; odd' if {odd} else '; even')")
+    assert "control replay: accepted uuid:" in done.err
+    assert "control replay: followed the recording" in done.err
+    assert place.stumble("replay", "a.tape").code == 0
+
+
 def test_a_changed_word_is_named_and_not_learnt(place: Shop) -> None:
     letters = "[chr(random.randrange(97, 123)) * 3 for _ in range(4)]"
     done = record(place, f'" ".join([str(uuid.uuid4()), *{letters}])')

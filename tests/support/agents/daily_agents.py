@@ -41,6 +41,8 @@ class DailyAgent:
     ready: str = ""
     """What is on the screen when it takes a task."""
     enter: bytes = b"\r"
+    differs_at_first: bool = False
+    """Whether its first start in a home folder differs from later ones, so that one goes before."""
     leave: bytes = b"/exit"
     """What ends it, before `enter`; empty if it ends by itself."""
     env: Mapping[str, str] = field(default_factory=dict)
@@ -83,8 +85,15 @@ _CLINE = {
     "model": "gpt-4o",
     "baseUrl": OPENAI,
 }
+_CLAUDE_STARTED = {
+    "hasCompletedOnboarding": True,
+    "theme": "dark",
+    "bypassPermissionsModeAccepted": True,
+    "customApiKeyResponses": {"approved": ["-ant-test-0123456789"], "rejected": []},
+    "projects": {"{folder}": {"hasTrustDialogAccepted": True}},
+}
+"""As it is after a first start, whose questions a second start does not ask."""
 _NO_PIPE = "takes no task from a pipe"
-_ARROW_UP, _ARROW_DOWN = b"\x1b[A", b"\x1b[B"
 
 
 DAILY: Mapping[str, DailyAgent] = {
@@ -96,15 +105,10 @@ DAILY: Mapping[str, DailyAgent] = {
         argument=("-p", PROMPT, *_CLAUDE),
         pipe=("-p", *_CLAUDE),
         terminal=_CLAUDE,
-        dialogs=(
-            ("style", b"\r"),
-            ("key", _ARROW_UP + b"\r"),
-            ("Security", b"\r"),
-            ("trust", _ARROW_DOWN + b"\r"),
-            ("accept", _ARROW_DOWN + b"\r"),
-        ),
         ready="permissions",
         env={"ANTHROPIC_API_KEY": "sk-ant-test-0123456789", "IS_SANDBOX": "1"},
+        files={".claude.json": json.dumps(_CLAUDE_STARTED)},
+        differs_at_first=True,
     ),
     "codex": DailyAgent(
         home="codex",
@@ -250,7 +254,10 @@ DAILY: Mapping[str, DailyAgent] = {
         tool="bash",
         argument=(*_GROK, "-p", PROMPT),
         terminal=_GROK,
-        lacks={"pipe": _NO_PIPE},
+        lacks={
+            "pipe": _NO_PIPE,
+            "terminal": "its TUI joins two parallel calls of a streamed answer to one, `bashbash`",
+        },
         ready="anything",
         leave=b"exit",
     ),

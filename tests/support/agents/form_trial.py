@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from scenarios.practice.tasks.shell import verify_shell_task, write_start_files
@@ -87,13 +88,23 @@ class FormTrial:
         kept |= {"PWD": str(self.folder), "TERM": "xterm-256color"}
         return kept | dict(self.agent.env) | dict(more)
 
+    def lay_out_files(self) -> None:
+        """Leave only the files that the task begins with, and the store."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for path in self.folder.iterdir():
+            if path.name != ".stumble":
+                path.unlink()
+        write_start_files(self.folder, TASK)
+
     def freshen_home(self) -> None:
-        """Leave only the files that the user configured."""
+        """Leave only the files that the user configured, but for an agent with later starts."""
+        if self.agent.differs_at_first and self.home.exists():
+            return
         shutil.rmtree(self.home, ignore_errors=True)
         for name, text in self.agent.files.items():
             path = self.home / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
+            path.write_text(text.replace("{folder}", str(self.folder)))
 
     def stumble(self, command: str, *words: str, more: Mapping[str, str] | None = None) -> Said:
         """Run a command, with the task on standard input if that is the form."""
@@ -153,8 +164,7 @@ def open_trial(folder: Path, name: str, form: str) -> Iterator[FormTrial]:
     names = [word for each in NAMES for word in ("--name", f"{each}=practice/retries")]
     with shop(folder, "refund-1", "--tls", str(pem), *names) as opened:
         trial = FormTrial(shop=opened, agent=DAILY[name], form=form, ca=ca)
-        trial.folder.mkdir(parents=True)
-        write_start_files(trial.folder, TASK)
+        trial.lay_out_files()
         yield trial
 
 
@@ -185,7 +195,12 @@ def _failed(said: Said, why: str) -> str:
 
 def _record(trial: FormTrial) -> str:
     words = ("-o", str(trial.tape), *trial.hosts(), "--", *trial.command())
-    said = trial.type_task(*words) if trial.form == "terminal" else trial.stumble("record", *words)
+    run = trial.type_task if trial.form == "terminal" else partial(trial.stumble, "record")
+    if trial.agent.differs_at_first:
+        run("--times", "1", *words)
+        trial.tape.unlink(missing_ok=True)
+        trial.lay_out_files()
+    said = run(*words)
     if said.code:
         return _failed(said, f"exit code {said.code}")
     if not verify_shell_task(trial.folder, TASK).passed:
