@@ -127,11 +127,11 @@ def _read_responses_item(item: dict[str, object]) -> RequestItem:
     if "output" not in item or str(item.get("type")) not in _OUTPUTS:
         return RequestItem(message=_to_item_message(item))
     # The output of a local shell has no call_id and names the call by its own id.
-    key, output = item.get("call_id") or item.get("id"), item["output"]
+    key, output = _get_call_id(item), item["output"]
     parts = (pair for part in json_access.to_json_objects(output) for pair in part.items())
     text = "".join(value for name, value in parts if name in _TEXTS and isinstance(value, str))
     text = output if isinstance(output, str) else text
-    result = ItemResult(str(key), text, _is_failed_patch(item), list_media(output))
+    result = ItemResult(key, text, _is_failed_patch(item), list_media(output))
     return RequestItem(message=_to_item_message(item), results=(result,))
 
 
@@ -319,15 +319,19 @@ def _join_refusals(content: object) -> str:
     )
 
 
+def _get_call_id(item: dict[str, object]) -> str:
+    """Return the id of a call, which is empty for some servers, else that of its item."""
+    id = item.get("call_id")
+    return str(item.get("id") or "") if id is None else str(id)
+
+
 def _to_responses_tool_call(item: dict[str, object]) -> ToolCall:
     kind = str(item.get("type"))
     arguments = item.get(_CALLS[kind])
     if not isinstance(arguments, str):
         arguments = dump_canonical_json(arguments or {}).decode("utf-8", "surrogatepass")
     return ToolCall(
-        id=json_access.to_optional_string(item.get("call_id"))
-        or json_access.to_optional_string(item.get("id"))
-        or "",
+        id=_get_call_id(item),
         name=json_access.to_optional_string(item.get("name")) or kind.removesuffix("_call"),
         arguments=arguments,
         incomplete=item.get("status") in ("in_progress", "incomplete"),
