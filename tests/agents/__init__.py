@@ -9,6 +9,9 @@ x64 is named (235 MB for Claude Code, 404 MB for Codex, so the cache is worth ke
 renews all locks, `python -m tests.agents` installs all agents but those that are installed by the
 first test that needs them.
 
+NAME-day is a later release of NAME, for tests/support/agents/daily_agents.py: what the other tests
+hold an agent to is that of its pinned release.
+
 If STUMBLE_CLIENTS is `latest` (`make test-clients-latest`), the newest release of each is installed
 instead, once a day.
 """
@@ -38,7 +41,9 @@ OLDER = {"aider": "3.12", "openhands": "3.12"}
 SEPARATE = {
     "bun",
     "claude-agent-sdk",
+    "claude-code-day",
     "cline",
+    "codex-day",
     "continue",
     "copilot",
     "crewai",
@@ -52,6 +57,7 @@ SEPARATE = {
     "node-frameworks",
     "phoenix",
     "pi",
+    "qwen-code-day",
     "spark",
     "vibe",
 }
@@ -61,11 +67,13 @@ IN_GATE = {"axe", "claude-code", "node-sdks", "sdks-httpx"}
 
 PROGRAMS = {
     "claude-code": "@anthropic-ai/claude-code-linux-x64/claude",
+    "claude-code-day": "@anthropic-ai/claude-code-linux-x64/claude",
     "aimock": "@copilotkit/aimock/dist/cli.js",
     "axe": "axe-core/axe.min.js",
     "bun": "@oven/bun-linux-x64/bin/bun",
     "cline": "@cline/cli-linux-x64/bin/cline",
     "codex": "@openai/codex/vendor/x86_64-unknown-linux-musl/bin/codex",
+    "codex-day": "@openai/codex/vendor/x86_64-unknown-linux-musl/bin/codex",
     "continue": "@continuedev/cli/dist/cn.js",
     "copilot": "@github/copilot-linux-x64/copilot",
     "deno": "@deno/linux-x64-glibc/deno",
@@ -76,7 +84,8 @@ PROGRAMS = {
     "node-sdks": "../bash.mjs",
     "opencode": "opencode-linux-x64/bin/opencode",
     "pi": "@earendil-works/pi-coding-agent/dist/bundle/cli.js",
-    "qwen-code": "@qwen-code/qwen-code/cli-entry.js",
+    "qwen-code": "@qwen-code/qwen-code/cli.js",
+    "qwen-code-day": "@qwen-code/qwen-code/cli-entry.js",
 }
 """The program of each npm agent, below node_modules; aimock is a model, which benches ask."""
 

@@ -98,9 +98,9 @@ _NO_PIPE = "takes no task from a pipe"
 
 DAILY: Mapping[str, DailyAgent] = {
     "claude-code": DailyAgent(
-        home="claude-code",
+        home="claude-code-day",
         package="@anthropic-ai/claude-code-linux-x64",
-        program=_native("claude-code"),
+        program=_native("claude-code-day"),
         tool="Bash",
         argument=("-p", PROMPT, *_CLAUDE),
         pipe=("-p", *_CLAUDE),
@@ -111,9 +111,9 @@ DAILY: Mapping[str, DailyAgent] = {
         differs_at_first=True,
     ),
     "codex": DailyAgent(
-        home="codex",
+        home="codex-day",
         package="@openai/codex",
-        program=_native("codex"),
+        program=_native("codex-day"),
         tool="exec_command",
         argument=(*_CODEX_EXEC, PROMPT),
         pipe=(*_CODEX_EXEC, "-"),
@@ -155,9 +155,9 @@ DAILY: Mapping[str, DailyAgent] = {
         },
     ),
     "qwen-code": DailyAgent(
-        home="qwen-code",
+        home="qwen-code-day",
         package="@qwen-code/qwen-code",
-        program=_node("qwen-code"),
+        program=_node("qwen-code-day"),
         tool="run_shell_command",
         argument=("-p", PROMPT, *_QWEN),
         pipe=_QWEN,

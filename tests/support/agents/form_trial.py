@@ -128,6 +128,15 @@ class FormTrial:
         command = (sys.executable, "-m", "stumble", "record", *words)
         user = TerminalUser(command, self.folder, self.environment({}))
         user.resize(40, 120)
+        try:
+            self._converse(user)
+        except AssertionError:
+            user.close()
+            raise
+        code = user.wait(RUN_LIMIT)
+        return Said(code=code, out="", err=user.screen.decode(errors="replace"))
+
+    def _converse(self, user: TerminalUser) -> None:
         agent = self.agent
         for text, keys in agent.dialogs:
             user.wait_for_pattern(text, 90)
@@ -137,8 +146,6 @@ class FormTrial:
         user.wait_for_pattern(DONE, RUN_LIMIT)
         if agent.leave:
             user.type_line(agent.leave, agent.enter, echo=agent.leave.decode())
-        code = user.wait(RUN_LIMIT)
-        return Said(code=code, out="", err=user.screen.decode(errors="replace"))
 
 
 def try_form(folder: Path, name: str, form: str, clock: Path) -> FormRow:
