@@ -15,6 +15,14 @@ from tests.support.agents.client_rows import (
     write_row,
 )
 from tests.support.agents.client_versions import NPM, OF_THE_MACHINE, PIP
+from tests.support.agents.daily_agents import DAILY
+from tests.support.agents.form_rows import (
+    FormRow,
+    read_form_rows,
+    replace_form_table,
+    write_form_row,
+)
+from tests.support.agents.form_trial import FORMS
 from tests.support.agents.third_party_agents import AGENTS
 
 ROW = ClientRow(
@@ -27,6 +35,26 @@ ROW = ClientRow(
 def test_the_page_has_the_table_that_the_rows_give() -> None:
     page = PAGE.read_text()
     assert page == replace_table(page, read_rows().values())
+
+
+def test_the_page_has_the_table_of_forms_that_the_rows_give() -> None:
+    page = PAGE.read_text()
+    assert page == replace_form_table(page, read_form_rows().values())
+
+
+def test_each_agent_has_a_row_for_each_of_its_forms() -> None:
+    expected = {(name, f) for name, agent in DAILY.items() for f in FORMS if f not in agent.lacks}
+    assert set(read_form_rows()) == expected
+
+
+def test_a_row_replaces_that_of_its_agent_and_form_alone(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    cells = dict.fromkeys(("record", "zone", "later", "loud", "quiet"), "x")
+    one = FormRow(client="a", version="a 1", tried="2026-01-02", form="pipe", **cells)
+    rows = (one, replace(one, form="terminal"), replace(one, tried="2026-03-04"))
+    for row in rows:
+        write_form_row(row, path)
+    assert list(read_form_rows(path).values()) == [rows[2], rows[1]]
 
 
 def test_each_client_has_a_row_and_a_package_with_a_version() -> None:

@@ -9,7 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -181,7 +181,7 @@ def failed_cells(row: FormRow) -> list[str]:
     return [cell for cell in cells if "FAILED" in cell]
 
 
-def _attempt[*Args](stage, *given: *Args) -> str:  # type: ignore[no-untyped-def]
+def _attempt[*Args](stage: Callable[[*Args], str], *given: *Args) -> str:
     try:
         return stage(*given)
     except subprocess.TimeoutExpired:
