@@ -1,5 +1,6 @@
 """Charts of a leaderboard: cost against score, pass rates along the stages, causes."""
 
+import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
@@ -20,6 +21,15 @@ from stumble.report.charting.palette import Palette
 from stumble.report.model import read_row_number
 from stumble.store.filter import ReportRow
 
+_SCORE_HEIGHT = PLOT_WIDTH - 30
+LABEL_HEIGHT, LETTER_WIDTH, DOT = 12, 7, 10
+"""Pixels of a dot's number and of the dot."""
+_OFFSETS = tuple(
+    (x * far, y * far)
+    for far in (1, 2, 3)
+    for x, y in ((9, -8), (9, 9), (-20, -8), (-20, 9), (-4, -13), (-4, 14))
+)
+"""Where a number may begin, from its dot: pixels to the right and down, the nearest first."""
 STAGE_NAMES = ("T0", "T1", "T2", "T3", "T4", "T5")
 
 
@@ -47,15 +57,54 @@ def draw_cost_score(rows: Sequence[ReportRow], inks: Palette) -> ChartSpec:
         ),
     ]
     names = {**at, "text": make_name("label")}
-    text = {"dx": 9, "dy": -7, "fontSize": 11.5, "color": inks["ink"]}
+    text = {"align": "left", "baseline": "middle", "fontSize": 11.5, "color": inks["ink"]}
     for published, shape, ink in ((True, "circle", "naive"), (False, "diamond", "faulted")):
         points = [row for row in rows if row["published"] is published]
         dot = {"filled": True, "size": 100, "opacity": 1, "shape": shape, "color": inks[ink]}
-        layers += [
-            make_layer(points, "point", at, **dot),
-            make_layer(points, "text", names, **text),
-        ]
-    return {"layer": layers, "width": PLOT_WIDTH, "height": PLOT_WIDTH - 30}
+        layers.append(make_layer(points, "point", at, **dot))
+    for (right, down), labelled in place_labels(rows).items():
+        layers.append(make_layer(labelled, "text", names, dx=right, dy=down, **text))
+    return {"layer": layers, "width": PLOT_WIDTH, "height": _SCORE_HEIGHT}
+
+
+def place_labels(rows: Sequence[ReportRow]) -> Mapping[tuple[int, int], Sequence[ReportRow]]:
+    """Group dots by the offset of their numbers, so that none covers a dot or another number."""
+    dots = [locate_dot(row, rows) for row in rows]
+    taken = [(x - DOT / 2, y - DOT / 2, DOT, DOT) for x, y in dots]
+    groups: dict[tuple[int, int], list[ReportRow]] = {}
+    for row, dot in zip(rows, dots, strict=True):
+        boxes = {offset: make_label_box(row, dot, offset) for offset in _OFFSETS}
+        free = (each for each in _OFFSETS if not any(overlap(boxes[each], box) for box in taken))
+        chosen = next(free, _OFFSETS[0])
+        taken.append(boxes[chosen])
+        groups.setdefault(chosen, []).append(row)
+    return groups
+
+
+type Box = tuple[float, float, float, float]
+"""Left, top, width and height in pixels."""
+
+
+def locate_dot(row: ReportRow, rows: Sequence[ReportRow]) -> tuple[float, float]:
+    """Return the place of a dot in the plot, in pixels from its upper left corner."""
+    logs = [math.log(read_row_number(each, "cost") or 1) for each in rows]
+    least, most = min(logs) - math.log(2), max(logs) + math.log(2)
+    share = (math.log(read_row_number(row, "cost") or 1) - least) / (most - least)
+    score = read_row_number(row, "score") or 0
+    return share * PLOT_WIDTH, (1 - score / 100) * _SCORE_HEIGHT
+
+
+def make_label_box(row: ReportRow, dot: tuple[float, float], offset: tuple[int, int]) -> Box:
+    """Return what a dot's number covers."""
+    x, y = dot[0] + offset[0], dot[1] + offset[1] - LABEL_HEIGHT / 2
+    return x, y, LETTER_WIDTH * len(str(row["label"])), LABEL_HEIGHT
+
+
+def overlap(one: Box, other: Box) -> bool:
+    """Return whether two boxes have a point in common."""
+    return all(
+        one[at] < other[at] + other[at + 2] and other[at] < one[at] + one[at + 2] for at in (0, 1)
+    )
 
 
 def draw_collapse(rows: Sequence[ReportRow], inks: Palette) -> ChartSpec:

@@ -46,7 +46,7 @@ MAX_EVIDENCE_CHARS = 300
 """Maximum characters of a text stored as evidence."""
 NOT_STARTED_EXITS = (126, 127)
 PROVIDER_EXIT = 5
-"""Of the built-in agent (`scenarios.agents`), whose client can fail before it sends a request: without a key."""
+"""Of the built-in agent, whose client can fail before it sends a request: without a key."""
 OUTAGE_STATUSES = frozenset((None, 401, 402, 403, 408, 429))
 """No answer, no right to one, or too many requests; from 500 on the provider failed."""
 TIMEOUT_EXIT = 124
