@@ -67,7 +67,7 @@ def test_what_the_demo_prints_runs_as_printed(tmp_path: Path) -> None:
             assert "end state: right" in ran.stdout
 
 
-@pytest.mark.gate
+@pytest.mark.thorough
 @pytest.mark.timeout(300)
 def test_a_demo_that_was_killed_is_graded_as_if_it_had_not_been(tmp_path: Path) -> None:
     """It is resumed as any run is, and its practice model answers again."""
