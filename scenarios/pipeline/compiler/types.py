@@ -117,7 +117,7 @@ class StageGrade:
 
     @property
     def ramp_score(self) -> float | None:
-        """T4's mean by RAMP's formula, which is about 85 for unchanged IR and decides nothing."""
+        """T4's mean by RAMP's formula, which is about 80 for unchanged IR and decides nothing."""
         return self._average_fact("ramp")
 
     @property

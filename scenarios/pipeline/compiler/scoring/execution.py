@@ -76,7 +76,7 @@ def score_optimisation(case: ProgramCase, text: bytes, counts: InstructionCounts
     clang -O2. Both are the same for every agent, and N_0 is T4's input: unchanged, it scores 0.
 
     The fact `ramp` is RAMP's figure with instructions for seconds, 100 min(1, sqrt(N_ref / N)),
-    which is about 85 for unchanged IR.
+    which is about 80 for unchanged IR.
     """
     verdict = score_execution(case, text, "ir")
     if verdict.result != "pass":

@@ -2,7 +2,7 @@
 --
 -- t4: the share of the possible improvement of golden IR, for runs of the embedded workload; t4_chain:
 -- the same of the IR of the agent's own T3; t4_ramp: RAMP's
--- figure, which is about 85 for unchanged IR. pl: mean of T0 to T5; a stage that was not run scores 0, an unknown score (infrastructure error, provider)
+-- figure, which is about 80 for unchanged IR. pl: mean of T0 to T5; a stage that was not run scores 0, an unknown score (infrastructure error, provider)
 -- makes all figures unknown but pl_known, the mean of the known scores.
 -- mr: weights 1 2 2 3 3 4, times 1.2 unless an earlier stage scored under 100 (the paper's rule);
 -- mr_a: the same with the weights 1 4 4 3 6 2 of RAMP's code and site; mr_pro: these without the
