@@ -6,8 +6,8 @@ or leaves unreadable output; `none` leaves the starter unchanged. The lesser one
 with a few lines replaced (`defects.py`). T0 is either right or wrong, so there `fair` is `good`,
 and `half` scores 0; all of them mend its `build`.
 
-Scores on golden artifacts, of the 63 programs of seed 0 (good, fair, half, broken): T1 100, 70, 57, 31;
-T2 100, 91, 35, 12; T3 100, 89, 33, 29; T4 77, 68, 34, 16; T5 100, 90, 57, 40. `none` scores 0 at all.
+Scores on golden artifacts, of the 63 programs of seed 0 (good, fair, half, broken): T1 100, 70, 57,
+31; T2 100, 91, 35, 12; T3 100, 89, 33, 29; T4 77, 68, 34, 16; T5 100, 90, 57, 40. `none` scores 0.
 """
 
 import re
