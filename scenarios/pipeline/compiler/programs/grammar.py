@@ -3,7 +3,6 @@
 from random import Random
 
 from scenarios.pipeline.compiler.programs.main_function import Band, MainWriter
-
 from scenarios.pipeline.compiler.programs.nodes import (
     Binary,
     Block,
