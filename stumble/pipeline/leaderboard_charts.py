@@ -70,7 +70,7 @@ def draw_cost_score(rows: Sequence[ReportRow], inks: Palette) -> ChartSpec:
 def place_labels(rows: Sequence[ReportRow]) -> Mapping[tuple[int, int], Sequence[ReportRow]]:
     """Group dots by the offset of their numbers, so that none covers a dot or another number."""
     dots = [locate_dot(row, rows) for row in rows]
-    taken = [(x - DOT / 2, y - DOT / 2, DOT, DOT) for x, y in dots]
+    taken: list[Box] = [(x - DOT / 2, y - DOT / 2, DOT, DOT) for x, y in dots]
     groups: dict[tuple[int, int], list[ReportRow]] = {}
     for row, dot in zip(rows, dots, strict=True):
         boxes = {offset: make_label_box(row, dot, offset) for offset in _OFFSETS}

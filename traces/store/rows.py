@@ -336,9 +336,9 @@ def _iter_stage_rows(
     unwritten = find_unwritten_text(tape.marks, told)
     for each in stages:
         failure = failed.get(str(each["stage"]))
-        failure_columns = (
-            {"failure": failure.cause, "failure_evidence": failure.evidence} if failure else {}
-        )
+        failure_columns: dict[str, object] = {}
+        if failure is not None:
+            failure_columns = {"failure": failure.cause, "failure_evidence": failure.evidence}
         if failure is not None and failure.outage and not tape.injections:
             failure_columns |= {"score": None, "passed": None, "outcome": "provider"}
         yield make_relation_row(
