@@ -40,7 +40,7 @@ WORTH = (0.4, 0.93)
 itself; with more there is nothing to score.
 """
 _ATTEMPTS = digits + ascii_letters
-CHOSEN_FOR_0 = "000000000001000100000001101000000001100000000020120000001010003"
+CHOSEN_FOR_0 = "000000000001000100000001101000000001100000000020100000001010003"
 """What is chosen for seed 0, which has no secrets."""
 
 

@@ -102,7 +102,9 @@ class _ProgramWriter(MainWriter):
         found = []
         for kind in self.rng.choices(kinds, k=self.rng.choice((1, 2, 2, 3))):
             sizes = {"int": (), "rows": (0, self.length)}.get(kind, (0,))
-            found.append(Parameter(self.names.make_short(), sizes, kind in ("constant", "rows")))
+            name = self.names.make_short()
+            constant = kind == "constant" or (kind == "rows" and len(name) == 1)
+            found.append(Parameter(name, sizes, constant))
         return tuple(found)
 
     def _add_function(self) -> None:
