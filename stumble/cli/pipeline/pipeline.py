@@ -373,7 +373,7 @@ def name_embedded_workload(seed: int | None) -> str:
     """Return the name of the workload with this seed, or a random one."""
     from secrets import randbelow
 
-    return f"embedded:{1 + randbelow(2**62) if seed is None else seed}"
+    return f"embedded:{1 + randbelow(2**53 - 1) if seed is None else seed}"
 
 
 def resolve_workload(
