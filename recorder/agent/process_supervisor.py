@@ -89,9 +89,10 @@ class ProcessAncestor:
         self._signal_descendants(signal.SIGKILL, SIGKILL_TIMEOUT)
 
     def signal_child_group(self, number: int) -> None:
-        """Signal the process group of the child."""
+        """Signal the process group of the child, and continue it, as a stopped one handles none."""
         try:
             os.killpg(self.child, number)
+            os.killpg(self.child, signal.SIGCONT)
         except (ProcessLookupError, PermissionError):
             return  # already ended, or another user's, which cannot be signalled
 

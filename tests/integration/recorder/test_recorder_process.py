@@ -247,6 +247,29 @@ def test_a_signal_is_passed_on_once_and_handlers_come_back(sent: signal.Signals,
     assert heard.read_text() == "x\n"
 
 
+def test_a_signal_ends_an_agent_that_is_stopped(tmp_path) -> None:
+    """As one in the background that asked for the terminal."""
+    ready = tmp_path / "ready"
+
+    def send() -> None:
+        pid = number(ready)
+        while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
+            time.sleep(0.005)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    async def main() -> AgentExit:
+        sender = threading.Thread(target=send)
+        sender.start()
+        script = f"echo $$ > {ready}; kill -STOP $$"
+        began = asyncio.get_running_loop().time()
+        ended = await run_agent_process(["sh", "-c", script], env=ENV, budget=20)
+        assert asyncio.get_running_loop().time() - began < 19, "the budget ended it"
+        sender.join()
+        return ended
+
+    assert on_loop(main()) == AgentExit(code=143, signal=signal.SIGTERM)
+
+
 def ours(script: str, **options) -> subprocess.Popen[bytes]:
     """A process that does what we do: run an agent and exit with its code."""
     code = (

@@ -15,6 +15,7 @@ from tests.support.agents.client_rows import PAGE, ROOT, replace_between, to_mar
 
 ROWS = ROOT / "tests" / "data" / "client_forms.jsonl"
 MARKS = "<!-- forms: begin -->\n", "<!-- forms: end -->\n"
+MAX_CELL = 120
 HEAD = (
     "agent", "version", "tried", "task given by", "record", "another time zone", "a year later",
     "loud fault", "quiet fault",
@@ -57,7 +58,14 @@ def write_form_row(row: FormRow, path: Path = ROWS) -> None:
 def replace_form_table(page: str, rows: Iterable[FormRow]) -> str:
     """The page with the table of these rows between its marks."""
     lines = sorted(rows, key=lambda row: (row.client, row.form))
-    return replace_between(page, MARKS, to_markdown(HEAD, map(astuple, lines)))
+    cells = ([_shorten_cell(cell) for cell in astuple(row)] for row in lines)
+    return replace_between(page, MARKS, to_markdown(HEAD, cells))
+
+
+def _shorten_cell(cell: str) -> str:
+    """Return what fits a cell, on one line; the row in the file has all."""
+    text = " ".join(cell.replace("\\n", " ").split())
+    return text if len(text) <= MAX_CELL else f"{text[: MAX_CELL - 1]}…"
 
 
 if __name__ == "__main__":
