@@ -137,14 +137,21 @@ def find_failure_causes(
 ) -> Mapping[str, StageFailure]:
     """Map each stage with a score under `passed`, or without one, to its failure cause.
 
-    A stage without any trace of the agent has no cause unless other evidence shows one.
+    A stage without any trace of the agent has no cause unless other evidence shows one. Only the
+    built-in agent, or one that got no answer in the whole run, has outages: any other could send a
+    request that fails, and so choose to have no score.
     """
+    attempts = list(attempts)
     failures: dict[str, StageFailure] = {}
     previous: StageFailure | None = None
+    answered = any(not call.has_failed for each in attempts for call in each.model_calls)
     for attempt in attempts:
         fails = attempt.score is None or attempt.score < passed
         failure = _find_stage_failure(attempt, previous) if fails else None
         if failure is not None:
+            failure = replace(
+                failure, outage=failure.outage and (attempt.is_builtin or not answered)
+            )
             failures[attempt.stage] = failure
         previous = failure and (
             failure if failure.since_stage else _carry_failure(failure, attempt.stage)

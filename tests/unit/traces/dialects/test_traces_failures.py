@@ -76,7 +76,10 @@ def test_each_cause_has_its_signs(
 @pytest.mark.parametrize(
     ("attempt", "is_outage"),
     [
-        (replace(WRONG, model_calls=(FINE, DOWN)), True),
+        (replace(WRONG, model_calls=(FINE, DOWN), is_builtin=True), True),
+        (replace(WRONG, model_calls=(DOWN,)), True),
+        (replace(WRONG, model_calls=(FINE, DOWN)), False),
+        (replace(WRONG, model_calls=(FINE, ModelCallOutcome(seq=8, error="cancelled"))), False),
         (replace(WRONG, model_calls=(ModelCallOutcome(seq=8, error="reset"),)), True),
         (replace(WRONG, model_calls=(), tool_calls=(), exit=5, is_builtin=True), True),
         (replace(WRONG, model_calls=(), tool_calls=(), exit=5, outcome="agent_error"), False),
@@ -88,9 +91,17 @@ def test_each_cause_has_its_signs(
 def test_a_request_that_the_agent_made_wrong_is_no_outage(
     attempt: StageAttempt, is_outage: bool
 ) -> None:
-    silent = StageAttempt(stage="T3", score=0.0, outcome="fail")
+    silent = StageAttempt(stage="T3", score=0.0, outcome="fail", is_builtin=attempt.is_builtin)
     found = find_failure_causes([attempt, silent], PASSING_SCORE)
     assert [failure.outage for failure in found.values()] == [is_outage] * len(found)
+
+
+def test_an_agent_that_was_answered_before_cannot_choose_to_have_no_score() -> None:
+    """It needs one request that fails, in the stage that goes badly: here without its key."""
+    unauthorized = ModelCallOutcome(seq=9, status=401, text="no key")
+    good = replace(WRONG, stage="T1", score=100.0)
+    found = find_failure_causes([good, replace(WRONG, model_calls=(unauthorized,))], PASSING_SCORE)
+    assert (found["T2"].cause, found["T2"].outage) == ("provider", False)
 
 
 def test_a_header_that_the_agent_named_itself_is_its_own_affair() -> None:
