@@ -16,6 +16,8 @@ from stumble.experiments.seals.analysis_terms import AnalysisTerms, parse_sealed
 from stumble.experiments.seals.seal_file import ExperimentSeal
 from stumble.experiments.seals.seal_store import CampaignTable, make_seal
 from stumble.experiments.sequential_run import SequentialResult
+from stumble.gate.limits import GATE_EXITS, join_gate_verdicts
+from stumble.gate.report import format_check_line, gate_check_to_dict
 from traces.store.trace_store import TraceStore
 
 
@@ -73,22 +75,31 @@ def _warn_too_few_roots(terms: AnalysisTerms, roots: int) -> Iterator[str]:
 
 
 def print_campaign_end(gave: SequentialResult, as_json: bool) -> NoReturn:
-    """Print the result of a campaign; exit with the code of its comparison, if there is one."""
+    """Print the result of a campaign; exit with the code of what its looks decided, if any did."""
     comparisons, code = gave.found, gave.outcome.exit_code
     if comparisons:
         code = ANSWER_EXITS[combine_answers(comparisons)]
+    elif gave.checks and gave.outcome.is_finished:
+        code = GATE_EXITS[join_gate_verdicts(gave.checks)]
     if as_json:
         answer_part = {
             "answer": combine_answers(comparisons),
             "checks": [comparison_report.comparison_to_dict(each) for each in comparisons],
         }
-        click.echo(json.dumps(gave.outcome.to_dict() | (answer_part if comparisons else {})))
+        limit_part = {
+            "verdict": join_gate_verdicts(gave.checks),
+            "checks": [gate_check_to_dict(each) for each in gave.checks],
+            "traces_left_out": gave.left_out,
+        }
+        decided = answer_part if comparisons else limit_part if gave.checks else {}
+        click.echo(json.dumps(gave.outcome.to_dict() | decided))
     else:
         click.echo(
             "\n".join(
                 [
                     *gave.outcome.to_lines(),
                     *comparison_report.format_comparisons(comparisons),
+                    *map(format_check_line, gave.checks),
                     *_describe_skipped_traces(gave),
                 ]
             )

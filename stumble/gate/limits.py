@@ -6,18 +6,51 @@ a bound touches the limit L at n = t^2 L (1 - L) / (rate - L)^2 effective cases.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, Protocol
 
 from msgspec import Struct
 
+from stumble.errors import ExitCode
+
 type GateVerdict = Literal["pass", "fail", "unknown"]
 type GateMeasure = Literal["recovery", "handled", "ends_right", "silent"]
 
+GATE_EXITS: Mapping[GateVerdict, ExitCode] = {
+    "pass": ExitCode.OK,
+    "fail": ExitCode.FINDING,
+    "unknown": ExitCode.NOT_ENOUGH,
+}
+"""Exit codes of a gate."""
 NO_INTERVAL_REASONS = ("mixed_judges", "mixed_verifiers", "unfinished_plan")
 """Reasons for no interval that more cases do not remove."""
 MIN_TRACES = 5
 """Fewest traces for an interval."""
+
+
+class JudgeError(Struct, frozen=True, kw_only=True):
+    """The judge's error over labelled runs, and the rate behind it with its interval.
+
+    None where there is no label of the kind, or the judge is no better than chance.
+    """
+
+    positives: int
+    """Labelled runs that are a hit by their labels."""
+    negatives: int
+    sensitivity: float | None
+    specificity: float | None
+    rate: float | None
+    lo: float | None
+    hi: float | None
+
+    def __str__(self) -> str:
+        if self.lo is None or self.hi is None or self.rate is None:
+            return f"no rate by {self.positives + self.negatives} labelled runs"
+        return (
+            f"{self.rate:.3f} [{self.lo:.3f}, {self.hi:.3f}] with the judge's error "
+            f"(sensitivity {self.sensitivity:.2f} of {self.positives}, "
+            f"specificity {self.specificity:.2f} of {self.negatives})"
+        )
 
 
 class GateRate(Struct, frozen=True, kw_only=True):
@@ -66,6 +99,14 @@ class GateRate(Struct, frozen=True, kw_only=True):
     """Number of operators or families compared with a limit together."""
     confidence: float = 0.95
     """Confidence of the interval; above the requested one if there are several parts."""
+    judge_error: JudgeError | None = None
+    """With labels, for measures that a judge reads; its bounds then decide."""
+
+    @property
+    def deciding_bounds(self) -> tuple[float | None, float | None]:
+        """The bounds that are compared with a limit."""
+        judged = self.judge_error
+        return (self.lo, self.hi) if judged is None else (judged.lo, judged.hi)
 
     @property
     def is_open(self) -> bool:
@@ -97,13 +138,12 @@ class GateLimit(Struct, frozen=True, kw_only=True):
 
     def verdict(self, rate: GateRate) -> GateVerdict:
         """Return pass or fail if the complete interval decides, else unknown."""
-        if rate.lo is None or rate.hi is None:
+        lo, hi = rate.deciding_bounds
+        if lo is None or hi is None:
             return "unknown"
         if self.least:
-            return (
-                "pass" if rate.lo >= self.value else "fail" if rate.hi < self.value else "unknown"
-            )
-        return "pass" if rate.hi <= self.value else "fail" if rate.lo > self.value else "unknown"
+            return "pass" if lo >= self.value else "fail" if hi < self.value else "unknown"
+        return "pass" if hi <= self.value else "fail" if lo > self.value else "unknown"
 
 
 class GateCheck(Struct, frozen=True, kw_only=True):
@@ -126,7 +166,7 @@ class GateCheck(Struct, frozen=True, kw_only=True):
         rate = self.rate
         if self.verdict != "unknown":
             return 0
-        if rate.rate is None or rate.reason in NO_INTERVAL_REASONS:
+        if rate.rate is None or rate.reason in NO_INTERVAL_REASONS or rate.judge_error:
             return None
         nearest = self._find_nearest_rate(rate.rate)
         traces = None if nearest is None else self._count_traces_needed(nearest)
@@ -157,7 +197,9 @@ class GateCheck(Struct, frozen=True, kw_only=True):
         return self.rate.traces * effective / self.rate.n_eff
 
     def __str__(self) -> str:
-        return f"{self.limit}: {format_gate_rate(self.rate)}"
+        judged = self.rate.judge_error
+        found = f"{self.limit}: {format_gate_rate(self.rate)}"
+        return found if judged is None else f"{found}; {judged}"
 
 
 def format_gate_rate(rate: GateRate) -> str:

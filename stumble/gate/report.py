@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 
+from msgspec import to_builtins
+
 from stumble.gate.check_case import CheckCase
 from stumble.gate.effect_limits import EffectCheck
 from stumble.gate.limits import (
     GateCheck,
     GateRate,
-    format_gate_rate,
     join_gate_verdicts,
 )
 from stumble.verdicts.exclusions import MIXED_VERDICT_REMEDIES, describe_exclusion
@@ -59,6 +60,8 @@ def _explain_undecidable(rate: GateRate) -> str:
         return f"{rate.left_out} are left out: {describe_exclusion(rate.left_out_as)}"
     if rate.rate is None:
         return "inject faults into this agent first"
+    if rate.judge_error:
+        return "more labelled runs decide, or more recordings"
     if rate.unknown:
         return (
             f"the {rate.unknown} unknown runs decide, more recordings do not while as many stay "
@@ -103,6 +106,7 @@ def gate_check_to_dict(check: LimitCheck) -> dict[str, object]:
         "by_budget": rate.by_budget,
         "other_rate": rate.other_rate,
         "needed": check.needed,
+        "judge_error": to_builtins(rate.judge_error),
     }
 
 
@@ -126,7 +130,8 @@ def _find_subject(check: LimitCheck) -> str:
 def _describe_found(check: LimitCheck) -> str:
     if isinstance(check, EffectCheck):
         return check.found
-    return f"{format_gate_rate(check.rate)}{describe_recordings_needed(check)}"
+    found = str(check).removeprefix(f"{check.limit}: ")
+    return f"{found}{describe_recordings_needed(check)}"
 
 
 def render_gate_markdown(checks: Sequence[LimitCheck]) -> str:

@@ -6,7 +6,6 @@ Each opinion is requested once; a cached one costs nothing. Every fifth case is 
 another wording, to measure how much of an opinion is chance.
 """
 
-import csv
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -223,28 +222,6 @@ def summarize_opinions(
         spent_usd=referee.spent,
         stopped=referee.stopped,
     )
-
-
-def read_notice_labels(path: Path) -> dict[str, bool]:
-    """Read human labels: a CSV file with the columns injection_id and noticed (true or false).
-
-    Raises UsageError if a column is missing or a value is invalid.
-    """
-    with path.open(newline="", encoding="utf-8") as file:
-        reader = csv.DictReader(file)
-        missing = {"injection_id", "noticed"} - set(reader.fieldnames or ())
-        if missing:
-            raise UsageError(f"{path}: the column {sorted(missing)[0]} is missing")
-        labels = {}
-        for number, row in enumerate(reader, start=2):
-            word = (row["noticed"] or "").strip().lower()
-            if word not in _BOOLEAN_WORDS:
-                raise UsageError(f"{path}: line {number}: noticed is {word!r}, not true or false")
-            labels[row["injection_id"]] = _BOOLEAN_WORDS[word]
-    return labels
-
-
-_BOOLEAN_WORDS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
 def opinions_to_dict(found: LlmJudgeReport, heard: Sequence[CaseOpinion]) -> dict[str, object]:

@@ -10,6 +10,7 @@ from stumble.report.cost_and_time import build_cost_section, build_recovery_time
 from stumble.report.effects import build_effects_section
 from stumble.report.exclusions import build_exclusions_section
 from stumble.report.headline import build_headline_section
+from stumble.report.judge_error import build_judge_error_section
 from stumble.report.model import AgentKey, ReportSection
 from stumble.report.notice import build_notice_section
 from stumble.report.outcomes import build_outcomes_section
@@ -57,12 +58,16 @@ def collect_sections(
     connection: "duckdb.DuckDBPyConnection",
     name: Callable[[ReportRow], str],
     unfinished: Mapping[AgentKey, str] = MappingProxyType({}),
+    labels: str | None = None,
 ) -> tuple[ReportSection, ...]:
     """Collect all sections; `name` is the naming of agents, and `unfinished` has the agents
-    without rates until their plan ends.
+    without rates until their plan ends. With `labels`, as the question `gate` takes them, a section
+    has the rates behind the judge's error.
     """
-    first = build_headline_section(connection, name, unfinished)
-    return (first, *(section(connection, name) for section in SECTION_BUILDERS))
+    first = [build_headline_section(connection, name, unfinished)]
+    if labels is not None:
+        first.append(build_judge_error_section(connection, name, labels, unfinished))
+    return (*first, *(section(connection, name) for section in SECTION_BUILDERS))
 
 
 def describe_report_scope(

@@ -13,6 +13,7 @@ type FigureUnit = Literal["share", "count", "steps", "tokens", "seconds", "usd",
 
 REASONS: Mapping[str, str] = {
     "few_traces": "fewer than 5 traces",
+    "few_labels": "no labelled run of that kind, or a judge no better than chance",
     "few_effective_traces": "one trace has most of the cases",
     "conservative": "wider than it may need to be: few traces or few events",
     "nothing_noticeable": "no fault that fired could be noticed",

@@ -9,7 +9,7 @@ from stumble.report.model import ReportFigure, ReportSection, ReportTable, Table
 if TYPE_CHECKING:
     from rich.console import Console
 
-TERMINAL_SECTIONS = ("headline", "outcomes", "survival", "effects", "exclusions")
+TERMINAL_SECTIONS = ("headline", "judge_error", "outcomes", "survival", "effects", "exclusions")
 """The sections printed on a terminal; the page and JSON have all."""
 OPTIONAL_SECTIONS = ("effects",)
 """Those that are printed only if they have something."""

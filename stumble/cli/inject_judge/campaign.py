@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -152,7 +153,13 @@ if TYPE_CHECKING:
 @click.option(
     "--max-silent",
     type=click.FloatRange(0, 1),
-    help="With --plan: limit of `gate --max-silent` to pass; print the recordings that it needs.",
+    help="With --plan: limit of `gate --max-silent` to pass; print the recordings that it needs. "
+    "With --until: the limit to decide.",
+)
+@click.option(
+    "--until",
+    type=click.Choice(["decided"]),
+    help="Look after each fifth of the traces, and end as soon as --max-silent is met or violated.",
 )
 @click.option(
     "--icc",
@@ -186,6 +193,7 @@ def campaign(
     power: float,
     icc: float,
     max_silent: float | None,
+    until: str | None,
     sealing: bool,
     **given: object,
 ) -> None:
@@ -205,6 +213,7 @@ def campaign(
     stumble campaign nightly.toml --plan --detect 0.1 --power 0.8
     stumble campaign nightly.toml --plan --max-silent 0.02
     stumble campaign nightly.toml --max-cost 5
+    stumble campaign nightly.toml --until decided --max-silent 0.05
     stumble campaign nightly
     stumble campaign nightly.toml --on ray://head.example:10001 --jobs 64
     stumble campaign nightly.stumble --shard 3/16
@@ -218,7 +227,7 @@ def campaign(
     from stumble.campaigns.worker_plan import check_ray_campaign, parse_worker_plan
     from stumble.cli.seal_output import print_campaign_end, print_seal
     from stumble.experiments.seals.seal_store import apply_seal
-    from stumble.experiments.sequential_run import run_sealed_campaign
+    from stumble.experiments.sequential_run import run_sealed_campaign, run_until_decided
     from stumble.user_data.paths import prepare_ca_folder, store_root
     from traces.store.trace_store import TraceStore
 
@@ -251,7 +260,10 @@ def campaign(
         _print_campaign_plan(spec, store, workers.jobs, as_json, terms)
         return
     _require_campaign_trust(spec, file)
-    result = run_sealed_campaign(
+    run = run_sealed_campaign
+    if until is not None:
+        run = partial(run_until_decided, max_silent=_find_limit_to_decide(spec, max_silent))
+    result = run(
         spec,
         store,
         table,
@@ -261,6 +273,17 @@ def campaign(
         display=CampaignDisplay(show_campaign_progress, print_warning),
     )
     print_campaign_end(result, as_json)
+
+
+def _find_limit_to_decide(spec: "Campaign", max_silent: float | None) -> float:
+    """Return the limit of `--until decided`; raise UsageError if it has none, or others decide."""
+    if max_silent is None:
+        raise UsageError("--until decided needs the limit to decide: --max-silent SHARE")
+    if spec.seal:
+        raise UsageError("a sealed campaign ends at the looks of its seal: leave out --until")
+    if spec.shard is not None:
+        raise UsageError("--until decided needs all traces: leave out --shard")
+    return max_silent
 
 
 def _require_campaign_trust(spec: "Campaign", file: str | None) -> None:

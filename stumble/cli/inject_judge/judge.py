@@ -92,13 +92,14 @@ def _ask_llm_judge(
         LlmJudge,
         collect_opinions,
         opinions_to_dict,
-        read_notice_labels,
         summarize_opinions,
     )
     from stumble.store.judged_rows import load_injected_forks
     from stumble.store.open_store import open_indexed_store
+    from stumble.verdicts.run_labels import read_run_labels
 
-    human = read_notice_labels(labelled) if labelled else None
+    labels = read_run_labels(labelled) if labelled else ()
+    human = {each.injection_id: each.noticed for each in labels if each.noticed is not None}
     store = open_indexed_store()
     referee = LlmJudge(
         name=model, folder=store.root / "opinions", most_usd=max_cost, most_calls=max_calls
@@ -113,7 +114,7 @@ def _ask_llm_judge(
         click.echo("stumble: no consumed injection in this store: nothing to judge", err=True)
         raise SystemExit(ExitCode.NOT_ENOUGH)
     opinions = asyncio.run(collect_opinions(referee, cases))
-    summary = summarize_opinions(referee, opinions, human)
+    summary = summarize_opinions(referee, opinions, human if labelled else None)
     click.echo(
         json.dumps(opinions_to_dict(summary, opinions))
         if as_json

@@ -2,18 +2,16 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from copy import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from stumble.cli.seal_options import add_gate_options
-from stumble.errors import ExitCode, UsageError
+from stumble.errors import UsageError
 
 if TYPE_CHECKING:
-    from stumble.gate.limits import GateMeasure, GateRate
-    from stumble.report.model import AgentKey
+    from stumble.gate.limits import GateMeasure
 
 SHARE_RANGE = click.FloatRange(0, 1)
 OUTPUT_FILE = click.Path(dir_okay=False, path_type=Path)
@@ -84,6 +82,14 @@ OUTPUT_FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--scenario", help="Only runs of this scenario.")
 @click.option("--campaign", help="Only runs of this campaign.")
 @click.option(
+    "--labels",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="CSV",
+    help="Runs drawn at random, labelled by people: columns injection_id, noticed and "
+    "claims_success. The judge's error over them is then part of the intervals; by default it is "
+    "in none.",
+)
+@click.option(
     "--junit", type=OUTPUT_FILE, metavar="FILE", help="Also write the checks as JUnit XML."
 )
 @click.option(
@@ -121,6 +127,7 @@ def gate(
     alpha: float | None,
     require_seal: bool,
     confidence: float,
+    labels: Path | None,
     junit: Path | None,
     sarif: Path | None,
     source: str,
@@ -146,13 +153,20 @@ def gate(
     stumble gate --min-recovery 0.9 --max-silent 0.02
     stumble gate --max-silent 0.05 --by op --model openai/gpt-5 --junit gate.xml
     stumble gate --max-silent 0.05 --sarif gate.sarif --source campaign.toml
+    stumble gate --max-silent 0.05 --labels mine.csv
     stumble gate --max-double 0 --campaign nightly
     stumble gate --against before --campaign after --margin 0.1
     stumble gate --against main/.stumble --margin 0.1 --measure handled --require-seal
     """  # fmt: skip
     from stumble.cli.gate_answer import answer_comparison, parse_comparison_options
+    from stumble.experiments.gate_rates import fetch_gate_rates
     from stumble.gate.effect_limits import EffectMeasure, check_effect_limits
-    from stumble.gate.limits import GateLimit, check_gate_limits, join_gate_verdicts
+    from stumble.gate.limits import (
+        GATE_EXITS,
+        GateLimit,
+        check_gate_limits,
+        join_gate_verdicts,
+    )
     from stumble.gate.output_files import GateFiles
     from stumble.gate.report import (
         NO_CHECK,
@@ -163,6 +177,7 @@ def gate(
         render_gate_markdown,
     )
     from stumble.store.open_store import open_indexed_store
+    from stumble.verdicts.run_labels import encode_run_labels
 
     files = GateFiles(junit=junit, sarif=sarif, summary=summary, source=source)
     limits = [
@@ -180,8 +195,8 @@ def gate(
     if max_lost is not None:
         counts["lost"] = max_lost
     compared = any((against, margin, measure, alpha))
-    if (limits or counts) and compared:
-        raise UsageError("limits and --against exclude each other: give one of them")
+    if (limits or counts or labels) and compared:
+        raise UsageError("limits and --labels exclude --against: give one of them")
     if compared or (not limits and not counts and which["campaign"]):
         comparison = parse_comparison_options(against, margin, measure, alpha, require_seal, which)
         answer_comparison(open_indexed_store(), comparison, files, as_json)
@@ -192,7 +207,13 @@ def gate(
         )
     checks: list[LimitCheck] = []
     if limits:
-        checks += check_gate_limits(_query_gate_rates(confidence, which), limits)
+        rates = fetch_gate_rates(
+            open_indexed_store(),
+            confidence=confidence,
+            labels=encode_run_labels(labels) if labels else None,
+            which=which,
+        )
+        checks += check_gate_limits(rates, limits)
     if counts:
         checks += check_effect_limits(_query_effects(which), counts)
     files.write(list_gate_cases(checks), NO_CHECK, render_gate_markdown(checks))
@@ -208,9 +229,7 @@ def gate(
             "\n".join(map(format_check_line, checks))
             or NO_CHECK + _explain_nothing(which["campaign"])
         )
-    raise SystemExit(
-        {"pass": ExitCode.OK, "fail": ExitCode.FINDING}.get(verdict, ExitCode.NOT_ENOUGH)
-    )
+    raise SystemExit(GATE_EXITS[verdict])
 
 
 def _explain_nothing(campaign: str | None) -> str:
@@ -252,34 +271,3 @@ def _query_effects(which: dict[str, str | None]) -> "list[Mapping[str, object]]"
     selected = {key: which[key] for key in ("op", "agent", "model", "scenario", "campaign")}
     with open_indexed_store().open_locked() as connection:
         return list(fetch_question_rows(connection, "effects", **selected))
-
-
-def _query_gate_rates(confidence: float, which: dict[str, str | None]) -> "list[GateRate]":
-    from stumble.experiments.unfinished_plans import find_unfinished_plans
-    from stumble.gate.limits import GateRate
-    from stumble.store.filter import fetch_question_rows
-    from stumble.store.open_store import open_indexed_store
-
-    store = open_indexed_store()
-    with store.open_locked() as connection:
-        rates = [
-            GateRate(**row)  # type: ignore[arg-type]
-            for row in fetch_question_rows(connection, "gate", confidence=confidence, **which)
-        ]
-    unfinished = find_unfinished_plans(store, which["campaign"])
-    return [_blank_unfinished_bounds(rate, unfinished) for rate in rates]
-
-
-def _blank_unfinished_bounds(rate: "GateRate", unfinished: "Mapping[AgentKey, str]") -> "GateRate":
-    why = unfinished.get((rate.agent, rate.model, rate.world))
-    if why is None:
-        return rate
-    return replace(
-        rate,
-        lo=None,
-        hi=None,
-        known_lo=None,
-        known_hi=None,
-        reason="unfinished_plan",
-        next_step=why,
-    )

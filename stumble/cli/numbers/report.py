@@ -1,7 +1,6 @@
 """`stumble report`: the results in a store, as an HTML page, a chart or a terminal summary."""
 
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,10 +9,13 @@ import click
 from stumble.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import duckdb
 
-    from stumble.report.model import AgentKey, ReportSection
-    from stumble.store.filter import StoreFilter
+    from stumble.report.html import ReportPage
+    from stumble.report.model import ReportSection
+    from stumble.store.filter import ReportRow, StoreFilter
     from traces.store.trace_store import TraceStore
 
 CHART_NAMES = ("rates", "outcomes", "survival", "pairs", "notice", "recovery_time")
@@ -54,6 +56,14 @@ REPORT_FORMS = ("html", "png", "svg")
     show_default=True,
     help="Maximum number of injections shown next to their clean run.",
 )
+@click.option(
+    "--labels",
+    "labelled",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="CSV",
+    help="Runs drawn at random, labelled by people: columns injection_id, noticed and "
+    "claims_success. Adds the rates behind the judge's own error.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print all figures as JSON.")
 def report(
     output: Path | None,
@@ -65,6 +75,7 @@ def report(
     store: Path | None,
     title: str,
     details: int,
+    labelled: Path | None,
     as_json: bool,
 ) -> None:
     """Report the results of faults: rates with intervals, survival over steps, time, cost,
@@ -86,21 +97,24 @@ def report(
     )
     from stumble.store.filter import StoreFilter, open_filtered_store
     from stumble.store.open_store import open_indexed_store
+    from stumble.verdicts.run_labels import encode_run_labels
 
+    labels = encode_run_labels(labelled) if labelled else None
     opened = open_indexed_store(store)
     selection = StoreFilter(campaign=campaign, model=model, op=op)
     unfinished = find_unfinished_plans(opened, campaign)
     with open_filtered_store(opened, selection) as connection:
         if selection.description:
             _check_report_selection(connection, selection)
-        if chart or output is None:
-            sections = collect_sections(connection, make_agent_naming(connection), unfinished)
-            if chart and output:
-                _write_chart_file(sections, chart, form, output)
-            else:
-                _print_report(sections, count_report_injections(connection), as_json)
+        name = make_agent_naming(connection)
+        sections = collect_sections(connection, name, unfinished, labels)
+        if output is None:
+            _print_report(sections, count_report_injections(connection), as_json)
+        elif chart:
+            _write_chart_file(sections, chart, form, output)
         else:
-            _write_report_page(connection, opened, selection, unfinished, title, details, output)
+            page = _make_report_page(connection, opened, selection, sections, name, title, details)
+            _write_report_page(page, output)
 
 
 def _choose_report_form(output: Path | None, form: str | None, chart: str | None) -> str:
@@ -166,33 +180,32 @@ def _explain_empty_chart(sections: "tuple[ReportSection, ...]", chart: str) -> s
     return next((why for why in reasons if why), "no figure is known")
 
 
-def _write_report_page(
+def _make_report_page(
     connection: "duckdb.DuckDBPyConnection",
     store: "TraceStore",
     selection: "StoreFilter",
-    unfinished: "Mapping[AgentKey, str]",
+    sections: "tuple[ReportSection, ...]",
+    name: "Callable[[ReportRow], str]",
     title: str,
     details: int,
-    output: Path,
-) -> None:
-    from stumble.report.collect import (
-        collect_sections,
-        count_report_injections,
-        describe_report_scope,
-        make_agent_naming,
-    )
+) -> "ReportPage":
+    from stumble.report.collect import count_report_injections, describe_report_scope
     from stumble.report.examples import build_injection_examples
-    from stumble.report.html import ReportPage, render_report_html
+    from stumble.report.html import ReportPage
     from stumble.report.side_by_side import StoreTapeCache
 
-    name = make_agent_naming(connection)
-    page = ReportPage(
+    return ReportPage(
         title=title,
         about=describe_report_scope(connection, selection),
-        sections=collect_sections(connection, name, unfinished),
+        sections=sections,
         examples=build_injection_examples(connection, name, StoreTapeCache(store.tapes), details),
         injections=count_report_injections(connection),
     )
+
+
+def _write_report_page(page: "ReportPage", output: Path) -> None:
+    from stumble.report.html import render_report_html
+
     written = render_report_html(page).encode("utf-8", "replace")
     output.write_bytes(written)
     shown = len(page.examples)

@@ -15,6 +15,7 @@ from tests.support.campaign_folder import (
 )
 
 RETRIES = ("practice/retries",)
+FIRST_FAULT = '[[faults]]\nfault = "http_status:code=503"\n'
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +79,30 @@ def test_another_world_is_not_mixed_with_it(whole: Bench) -> None:
     said = whole.stumble("campaign", "two.toml", "--budget", "5")
     assert said.code == 2
     assert "not to be mixed" in said.err
+
+
+@pytest.mark.timeout(300)
+def test_a_campaign_until_decided_leaves_out_what_would_not_change_the_answer(
+    tmp_path: Path,
+) -> None:
+    bench = Bench(tmp_path)
+    tasks = tuple(
+        f"{kind}-{n}" for kind in ("reprice", "amount", "weight", "tag") for n in (1, 2, 3)
+    )
+    text = practising(tasks, ("practice/naive",)).replace(FIRST_FAULT, "")
+    file = bench.write("until.toml", text)
+    options = ("--until", "decided", "--max-silent")
+    assert "needs the limit" in bench.stumble("campaign", file, "--until", "decided").err
+    said = bench.stumble("campaign", file, *options, "0.05")
+    assert said.code == 1, said.out + said.err
+    lines = said.out.splitlines()
+    assert lines[-2].startswith("FAIL  "), said.out
+    assert "silent at most 0.05" in lines[-2]
+    assert lines[-1] == "ended early: 7 traces of the plan were not run", said.out
+    made = len(bench.runs())
+    again = bench.stumble("campaign", file, *options, "0.05", "--json").json
+    assert (again["verdict"], again["traces_left_out"]) == ("fail", 7)
+    assert len(bench.runs()) == made
 
 
 @pytest.mark.timeout(300)

@@ -256,6 +256,62 @@ def test_no_fault_at_all_is_an_error_in_test_results() -> None:
     assert "not enough evidence" in render_gate_markdown([])
 
 
+def write_labels(shop: Shop, silent_read_wrongly: int) -> str:
+    """Label 100 runs; so many of the recovered ones went wrong in silence, by the person."""
+    rows = [f"i{k},{k >= silent_read_wrongly},true\n" for k in range(100)]
+    (shop.folder / "mine.csv").write_text("injection_id,noticed,claims_success\n" + "".join(rows))
+    return "mine.csv"
+
+
+def test_the_judges_own_error_is_in_the_bounds_if_runs_were_labelled(tmp_path: Path) -> None:
+    shop = here(tmp_path, traces(100))
+    limits = ("--min-recovery", "0.93", "--min-ends-right", "0.93", "--json")
+    by_judge = gate(shop, *limits)
+    assert by_judge.code == 0
+    assert [check["judge_error"] for check in by_judge.json["checks"]] == [None, None]
+    said = gate(shop, *limits, "--labels", write_labels(shop, silent_read_wrongly=20))
+    assert said.code == 5, "ten of a hundred recoveries were none"
+    checks = {check["measure"]: check for check in said.json["checks"]}
+    assert checks["ends_right"]["verdict"] == "pass", "the verified end needs no judge"
+    assert checks["recovery"]["verdict"] == "unknown"
+    error = checks["recovery"]["judge_error"]
+    assert (error["positives"], error["negatives"]) == (80, 20)
+    assert (error["sensitivity"], error["specificity"]) == (1.0, 0.0)
+    assert error["rate"] is None, "who reads all runs alike is no judge"
+    assert error["lo"] < 0.2
+
+
+def test_a_gate_prints_the_rate_behind_the_judge_beside_what_was_read(tmp_path: Path) -> None:
+    lies = traces(100)[:50] + traces(100, **{"class": "silent_wrong"})[50:]
+    shop = here(tmp_path, lies)
+    said = gate(shop, "--min-recovery", "0.1", "--labels", write_labels(shop, 10))
+    assert said.code == 0, said.err + said.out
+    read, behind = said.out.split("; ")[:2]
+    assert "0.500 [" in read
+    assert "with the judge's error (sensitivity 1.00 of 40, specificity 0.83 of 60)" in behind
+    assert behind.startswith("0.400 [0.2"), "the ten are taken off"
+    report = shop.stumble("report", "--labels", "mine.csv")
+    assert "With the judge's own error" in report.out
+    assert "83 %" in report.out
+    assert "With the judge's own error" not in shop.stumble("report").out
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("injection_id\ni1\n", "the column noticed is missing"),
+        ("injection_id,noticed\ni1,perhaps\n", "line 2: noticed is 'perhaps'"),
+        ("injection_id,noticed\ni1,yes\ni1,no\n", "line 3: i1 has two labels"),
+    ],
+)
+def test_bad_labels_are_refused(tmp_path: Path, text: str, said: str) -> None:
+    shop = here(tmp_path, traces(5))
+    (tmp_path / "mine.csv").write_text(text)
+    found = gate(shop, "--min-recovery", "0.1", "--labels", "mine.csv")
+    assert found.code == 2
+    assert said in found.err
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

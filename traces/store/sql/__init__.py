@@ -36,6 +36,7 @@ MACROS = (
     "mantel_haenszel",
     "holm",
     "detection",
+    "judge_error",
     "pass_hat_k",
     "clustered",
     "bounds",

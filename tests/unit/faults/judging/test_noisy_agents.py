@@ -71,6 +71,21 @@ def test_decided_notice_of_noisy_agents_is_right(runs: Sequence[JudgedRun]) -> N
     assert len(right) >= 0.97 * len(decided)
 
 
+@pytest.mark.thorough
+def test_three_twins_leave_little_more_open_than_sixty(runs: Sequence[JudgedRun]) -> None:
+    """Who has sixty clean twins knows the habits; what stays open then lies in the runs."""
+    knowing = [
+        run
+        for policy in POLICIES
+        for noise in NOISE
+        for run in judge_campaign(policy, noise, int(noise * 100), twins=60)
+    ]
+    shares = [
+        sum(run.verdict.noticed is None for run in some) / len(some) for some in (runs, knowing)
+    ]
+    assert shares[0] <= shares[1] + 0.05
+
+
 @pytest.mark.gate
 def test_the_probability_of_notice_is_reliable(runs: Sequence[JudgedRun]) -> None:
     """Mean distance of the predicted from the observed share, over three bins of probability."""

@@ -1,5 +1,5 @@
 -- Is it good enough? The rates that `stumble gate` judges per agent, model and world, with bounds.
--- default: confidence = 0.95, by = "all", op = null, model = null, agent = null, scenario = null, campaign = null, budget = "failed"
+-- default: confidence = 0.95, by = "all", op = null, model = null, agent = null, scenario = null, campaign = null, budget = "failed", labels = null
 --
 -- by: all pools the operators (their mix moves the rate), op and family keep them apart. Agents,
 -- models and worlds are never pooled. lo and hi are the bounds of `clustered_at`. If operators or
@@ -14,7 +14,10 @@
 -- are the rate with all of them against and for, and lo and hi reach from the lower bound of the one
 -- to the upper of the other, so that a gate passes whatever they are (Horowitz and Manski 2000);
 -- known_lo and known_hi are those of the known cases alone. fired, and left_out: how many faults
--- struck, and how many of them have no class, most of them as left_out_as says.
+-- struck, and how many of them have no class, most of them as left_out_as says. labels: JSON, a list
+-- of {injection_id, noticed, claims_success} as people read runs that were drawn at random; judge_error
+-- is then the judge's own sensitivity and specificity for the measure, over all labelled runs of the
+-- selection, and the rate and the bounds behind it (behind_judge). The verified end needs no judge.
 WITH facts AS (
     SELECT
         *,
@@ -72,6 +75,52 @@ measured AS (
             }
         ], recursive := true)
     FROM facts
+),
+
+labels AS (
+    SELECT
+        unnest(
+            $labels::JSON::STRUCT(injection_id VARCHAR, noticed BOOLEAN, claims_success BOOLEAN) [],
+            recursive := true
+        )
+),
+
+-- What the labels and the verified end amount to, beside what was read.
+labelled AS (
+    SELECT unnest([
+        {'measure': 'recovery', 'hit': recovered, 'truth': ends_right AND labels.noticed},
+        {
+            'measure': 'handled',
+            'hit': handled,
+            'truth':
+                ends_right
+                OR (NOT labels.claims_success AND class IS DISTINCT FROM 'crashed' AND NOT by_budget)
+        },
+        {
+            'measure': 'silent',
+            'hit': silent,
+            'truth':
+                NOT ends_right AND class IS DISTINCT FROM 'crashed' AND NOT by_budget
+                AND labels.claims_success AND NOT labels.noticed
+        }
+    ], recursive := true)
+    FROM facts
+    JOIN labels USING (injection_id)
+    WHERE state = 'consumed' AND settled
+),
+
+judges AS (
+    SELECT
+        measure,
+        {
+            'positives': count(*) FILTER (truth),
+            'read_positive': count(*) FILTER (truth AND hit),
+            'negatives': count(*) FILTER (NOT truth),
+            'read_negative': count(*) FILTER (NOT truth AND NOT hit)
+        } AS judge
+    FROM labelled
+    WHERE hit IS NOT NULL AND truth IS NOT NULL
+    GROUP BY measure
 ),
 
 per_trace AS (
@@ -136,50 +185,86 @@ bounded AS (
             ELSE found
         END AS in_favour
     FROM rates
+),
+
+gated AS (
+    SELECT
+        agent,
+        model,
+        world,
+        part,
+        ops,
+        measure,
+        found.hits::BIGINT AS hits,
+        found.cases::BIGINT AS cases,
+        found.clusters AS traces,
+        found.n_eff AS n_eff,
+        found.t AS t,
+        found.rate AS rate,
+        CASE
+            WHEN not_alike IS NOT NULL OR found.lo IS NULL OR against.lo IS NULL THEN NULL
+            WHEN parts > 1
+                THEN least(
+                    against.lo, exact_lo(against.rate * against.n_eff, against.n_eff, confidence)
+                )
+            ELSE against.lo
+        END AS lo,
+        CASE
+            WHEN not_alike IS NOT NULL OR found.hi IS NULL OR in_favour.hi IS NULL THEN NULL
+            WHEN parts > 1
+                THEN greatest(
+                    in_favour.hi,
+                    exact_hi(in_favour.rate * in_favour.n_eff, in_favour.n_eff, confidence)
+                )
+            ELSE in_favour.hi
+        END AS hi,
+        bounds.unknown AS unknown,
+        bounds.least AS least,
+        bounds.most AS most,
+        CASE WHEN not_alike IS NULL THEN found.lo END AS known_lo,
+        CASE WHEN not_alike IS NULL THEN found.hi END AS known_hi,
+        coalesce(not_alike, found.reason) AS reason,
+        fired,
+        coalesce(len(left_out_list), 0) AS left_out,
+        list_mode(left_out_list) AS left_out_as,
+        by_budget,
+        CASE WHEN by_budget > 0 THEN other_rate END AS other_rate,
+        parts,
+        confidence,
+        against,
+        in_favour
+    FROM bounded
+),
+
+judged_gates AS (
+    SELECT
+        gated.*,
+        judge,
+        behind_judge({'rate': rate, 'n_eff': n_eff, 't': t, 'lo': lo, 'hi': hi}, judge) AS behind,
+        behind_judge(
+            {'rate': against.rate, 'n_eff': against.n_eff, 't': against.t, 'lo': lo, 'hi': hi}, judge
+        ).lo AS judged_lo,
+        behind_judge(
+            {'rate': in_favour.rate, 'n_eff': in_favour.n_eff, 't': in_favour.t, 'lo': lo, 'hi': hi},
+            judge
+        ).hi AS judged_hi
+    FROM gated
+    LEFT JOIN judges USING (measure)
 )
 
 SELECT
-    agent,
-    model,
-    world,
-    part,
-    ops,
-    measure,
-    found.hits::BIGINT AS hits,
-    found.cases::BIGINT AS cases,
-    found.clusters AS traces,
-    found.n_eff AS n_eff,
-    found.t AS t,
-    found.rate AS rate,
+    * EXCLUDE (against, in_favour, judge, behind, judged_lo, judged_hi),
     CASE
-        WHEN not_alike IS NOT NULL OR found.lo IS NULL OR against.lo IS NULL THEN NULL
-        WHEN parts > 1
-            THEN least(
-                against.lo, exact_lo(against.rate * against.n_eff, against.n_eff, confidence)
-            )
-        ELSE against.lo
-    END AS lo,
-    CASE
-        WHEN not_alike IS NOT NULL OR found.hi IS NULL OR in_favour.hi IS NULL THEN NULL
-        WHEN parts > 1
-            THEN greatest(
-                in_favour.hi,
-                exact_hi(in_favour.rate * in_favour.n_eff, in_favour.n_eff, confidence)
-            )
-        ELSE in_favour.hi
-    END AS hi,
-    bounds.unknown AS unknown,
-    bounds.least AS least,
-    bounds.most AS most,
-    CASE WHEN not_alike IS NULL THEN found.lo END AS known_lo,
-    CASE WHEN not_alike IS NULL THEN found.hi END AS known_hi,
-    coalesce(not_alike, found.reason) AS reason,
-    fired,
-    coalesce(len(left_out_list), 0) AS left_out,
-    list_mode(left_out_list) AS left_out_as,
-    by_budget,
-    CASE WHEN by_budget > 0 THEN other_rate END AS other_rate,
-    parts,
-    confidence
-FROM bounded
+        WHEN $labels IS NOT NULL AND measure != 'ends_right'
+            THEN {
+                'positives': coalesce(judge.positives, 0),
+                'negatives': coalesce(judge.negatives, 0),
+                'sensitivity': judge.read_positive / nullif(judge.positives, 0),
+                'specificity': judge.read_negative / nullif(judge.negatives, 0),
+                'rate': behind.rate,
+                'lo': CASE WHEN lo IS NOT NULL THEN judged_lo END,
+                'hi': CASE WHEN hi IS NOT NULL THEN judged_hi END
+            }
+    END AS judge_error
+FROM judged_gates
 ORDER BY agent, model, world, part, measure;
