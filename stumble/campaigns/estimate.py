@@ -18,6 +18,9 @@ from stumble.verdicts.exclusions import NO_TWINS_NOTE
 from traces.conversation.derived_steps import derive_tape_steps
 from traces.tape.reader import read_tape
 
+MIN_MEASURED_RUNS = 5
+"""Completed runs from which on their own time is taken for that of the rest."""
+
 
 class CampaignEstimate(Struct, frozen=True, kw_only=True):
     """The runs of a campaign, their cost and time, and the sample size needed."""
@@ -36,6 +39,8 @@ class CampaignEstimate(Struct, frozen=True, kw_only=True):
     """Cost of the runs left; None if a price is unknown."""
     unpriced: tuple[str, ...]
     seconds: float
+    measured: int
+    """Runs of this campaign that the time is taken from; 0 if it is that of the recordings."""
     need: SampleSize
     max_silent: float | None = None
     """The limit of `gate --max-silent` to plan for."""
@@ -59,6 +64,7 @@ class CampaignEstimate(Struct, frozen=True, kw_only=True):
             "usd": None if self.unknown else self.usd,
             "unpriced": list(self.unpriced),
             "minutes": None if self.unknown else round(self.seconds / 60 / self.jobs, 2),
+            "measured_runs": self.measured,
             "jobs": self.jobs,
             "injections": self.injections,
             "max_silent": self.max_silent,
@@ -92,6 +98,11 @@ class CampaignEstimate(Struct, frozen=True, kw_only=True):
             "wrong or unknown; more faults in the same recordings do not replace them"
         )
 
+    def _describe_time_source(self) -> str:
+        if self.measured:
+            return f"as its first {self.measured} runs took, without reset and verify"
+        return "what the recordings took, without the start of the agent, reset and verify"
+
     @property
     def injections(self) -> int:
         """Faulted runs, including the most that new recordings can give."""
@@ -121,8 +132,7 @@ class CampaignEstimate(Struct, frozen=True, kw_only=True):
             least = format_least_duration(self.seconds / self.jobs)
             yield (
                 f"  left: {self.runs_left} runs, {money}, at least {least} on {self.jobs} "
-                "processes: what the recordings took, without the start of the agent, reset and "
-                "verify"
+                f"processes: {self._describe_time_source()}"
             )
         need, planned = self.need, self.injections
         yield (
@@ -156,6 +166,7 @@ def estimate_campaign(
     """Estimate the rest of a campaign. Raises ValueError if no rate is `detect` from `rate`."""
     runs, no_site, unpriced = Counter[str](), list[str](), dict[str, None]()
     completed, unknown, seconds, usd = 0, 0, 0.0, 0.0
+    measured = len(done.runs) if len(done.runs) >= MIN_MEASURED_RUNS and done.seconds else 0
     for source in campaign.sources:
         path = source.tape or done.recordings.get(source.key)
         if path is None:
@@ -169,7 +180,8 @@ def estimate_campaign(
         done_here = sum((tape.trajectory.id, cell.address) in done.runs for cell in matrix.cells)
         completed += done_here
         runs_left = len(matrix.cells) - done_here
-        seconds += runs_left * matrix.estimate.seconds
+        each = done.seconds / measured if measured else matrix.estimate.seconds
+        seconds += runs_left * each
         usd += runs_left * (matrix.estimate.usd or 0.0)
         unpriced |= dict.fromkeys(matrix.estimate.unpriced if runs_left else ())
         no_site += [f"{source.name}: {why}" for why in matrix.no_site]
@@ -188,6 +200,7 @@ def estimate_campaign(
         usd=None if unpriced else usd,
         unpriced=tuple(unpriced),
         seconds=seconds,
+        measured=measured,
         max_silent=terms.max_silent,
         need=compute_sample_size(
             terms.rate,

@@ -337,6 +337,9 @@ def _print_campaign_plan(
     from stumble.campaigns.completed_runs import find_completed_runs
     from stumble.campaigns.environment import count_worlds
     from stumble.campaigns.estimate import estimate_campaign
+    from stumble.experiments.gate_rates import fetch_gate_rates
+    from stumble.gate.limits import GateCheck, GateLimit, check_gate_limits
+    from stumble.gate.report import format_check_line, gate_check_to_dict
     from stumble.store import index
 
     index.refresh_index(store)
@@ -344,7 +347,17 @@ def _print_campaign_plan(
     jobs = min(jobs, count_worlds(asked, store) or jobs)
     with options.usage_errors():
         plan = estimate_campaign(asked, done, jobs, terms)
-    click.echo(json.dumps(plan.to_dict()) if as_json else "\n".join(plan.to_lines()))
+    checks: tuple[GateCheck, ...] = ()
+    if terms.max_silent is not None and done.runs:
+        rates = fetch_gate_rates(store, confidence=0.95, which={"campaign": asked.name})
+        limit = GateLimit(measure="silent", value=terms.max_silent, least=False, confidence=0.95)
+        checks = check_gate_limits(rates, [limit])
+    if as_json:
+        so_far = [gate_check_to_dict(each) for each in checks]
+        click.echo(json.dumps(plan.to_dict() | {"so_far": so_far}))
+    else:
+        lines = (f"so far: {format_check_line(each)}" for each in checks)
+        click.echo("\n".join([*plan.to_lines(), *lines]))
 
 
 def _load_campaign_table(

@@ -72,7 +72,16 @@ def test_a_plan_says_what_is_left_and_what_it_would_take(whole: Bench) -> None:
     assert said["left"] == said["runs"]["fault"] - 8 == 8
     assert said["need"]["independent"] == 199
     assert (said["usd"], said["unpriced"]) == (None, ["practice/retries"])
+    assert said["measured_runs"] == len([run for run in whole.runs() if run.cell != "record"])
     assert whole.stumble("campaign", "two", "--plan", "--detect", "0.9", "--rate", "0.5").code == 2
+
+
+def test_a_plan_for_a_gate_takes_what_the_first_runs_showed(whole: Bench) -> None:
+    said = whole.stumble("campaign", "two", "--plan", "--max-silent", "0.1")
+    [line] = [line for line in said.out.splitlines() if line.startswith("so far: ")]
+    assert "not enough evidence" in line
+    assert "8 in 2 traces" in line
+    assert "about 27 more recordings would decide" in line
 
 
 def test_another_world_is_not_mixed_with_it(whole: Bench) -> None:
