@@ -121,7 +121,11 @@ class CampaignResult(Struct, frozen=True, kw_only=True):
             self.shams, lambda row: str(row["model"] or row["agent"] or "agent")
         )
         for row in self.shams:
-            yield f"false notice, {name_agent(row)}: {row['noticed']} of {row['judged']} shams"
+            unknown = _read_outcome_count(row, "consumed") - _read_outcome_count(row, "judged")
+            yield (
+                f"false notice, {name_agent(row)}: {row['noticed']} of {row['judged']} shams"
+                + (f", {unknown} unknown" if unknown else "")
+            )
         if self.excluded:
             parts = (f"{row['injections']} {row['reason']}" for row in self.excluded)
             yield f"excluded: {', '.join(parts)}"

@@ -107,6 +107,37 @@ def test_bounds_hold_the_rate_of_all_runs_whatever_is_unknown(
         assert read_number(found, f"{rate}_of") <= read_number(found, "fired")
 
 
+@pytest.mark.gate
+@settings(max_examples=examples(60), deadline=None)
+@given(runs_and_what_hides_them)
+def test_bounds_of_a_bench_hold_its_rate_whatever_is_unknown(
+    sql: Sql, drawn: list[tuple[Strike, bool, str, object]]
+) -> None:
+    full = [
+        strike(
+            trace=trace, op="e1" if trace < "e" else "v4", persist="once", steps_after=2, **facts
+        )
+        for facts, _, trace, _ in drawn
+    ]
+    hidden = [hide(run) for run, (*_, hide) in zip(full, drawn, strict=True)]  # type: ignore[operator]
+    store(sql, full)
+    truth = _ask_bench(sql)
+    store(sql, hidden)
+    found = _ask_bench(sql)
+    for rate in ("recovery_rate", "silent_rate", "handled_rate"):
+        if truth[rate] is not None and found[f"{rate}_least"] is not None:
+            true = read_number(truth, rate)
+            assert read_number(found, f"{rate}_least") <= true + 1e-9, rate
+            assert read_number(found, f"{rate}_most") >= true - 1e-9, rate
+
+
+def _ask_bench(sql: Sql) -> dict[str, object]:
+    answer = run_question(sql, "bench", weights='{"e1 once": 1, "v4 once": 3}')
+    names = [column[0] for column in answer.description or ()]
+    [row] = answer.fetchall()
+    return dict(zip(names, row, strict=True))
+
+
 @settings(max_examples=examples(20), deadline=None)
 @given(runs_and_what_hides_them)
 def test_ends_right_needs_the_verified_end_and_nothing_else(

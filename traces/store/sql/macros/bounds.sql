@@ -19,3 +19,14 @@ CREATE MACRO unknown_bounds(hits, cases, unknown) AS
         }
     ]
 ][1];
+
+-- The weighted mean of such bounds, and their unknown cases together.
+CREATE MACRO weighted_bounds(weight_list, bound_list) AS {
+    'unknown': list_sum(list_transform(bound_list, lambda each: each.unknown))::BIGINT,
+    'least': list_sum(
+        list_transform(weight_list, lambda each, place: each * bound_list[place].least)
+    ) / list_sum(weight_list),
+    'most': list_sum(
+        list_transform(weight_list, lambda each, place: each * bound_list[place].most)
+    ) / list_sum(weight_list)
+};

@@ -5,7 +5,8 @@
 -- weight over its fault's cases, so that the interval is that of a clustered rate. A fault that has
 -- no case leaves no standardised rate: faults says how many have one, of how many.
 -- Rates are NULL where what was counted was not measured alike (reason: mixed_judges,
--- mixed_verifiers). campaign selects runs by the beginning of their campaign's name.
+-- mixed_verifiers). _unknown counts the runs whose value is not known, and _least and _most are the
+-- rate with all of them against and for, each in its fault (unknown_bounds). campaign selects runs by the beginning of their campaign's name.
 -- default: weights = "{}", campaign = ""
 WITH declared AS (
     SELECT fault, ($weights::JSON ->> fault)::DOUBLE AS weight
@@ -25,7 +26,9 @@ struck AS (
         s.judged,
         s.settled,
         s.silent,
-        s.handled
+        s.handled,
+        s.unknown,
+        s.unknown.silent OR s.unknown.handled OR s.unknown.recovered AS is_open
     FROM judged_injections AS s
     JOIN trajectories AS t USING (trajectory_id)
     WHERE NOT s.sham AND starts_with(coalesce(t.campaign, ''), $campaign)
@@ -92,11 +95,44 @@ per_trace AS (
 totals AS (
     SELECT
         *,
-        sum(judged) OVER whose / nullif(sum(n_judged) OVER whose, 0) AS j,
-        sum(silent_of) OVER whose / nullif(sum(n_silent) OVER whose, 0) AS s,
-        sum(handled_of) OVER whose / nullif(sum(n_handled) OVER whose, 0) AS h
+        coalesce(sum(judged) OVER whose / nullif(sum(n_judged) OVER whose, 0), 0) AS j,
+        coalesce(sum(silent_of) OVER whose / nullif(sum(n_silent) OVER whose, 0), 0) AS s,
+        coalesce(sum(handled_of) OVER whose / nullif(sum(n_handled) OVER whose, 0), 0) AS h
     FROM per_trace
     WINDOW whose AS (PARTITION BY agent, model, world)
+),
+
+-- Of each fault its bounds, and of these the weighted means.
+bounded AS (
+    SELECT
+        agent,
+        model,
+        world,
+        weighted_bounds(list(weight), list(recovery)) AS recovery_bounds,
+        weighted_bounds(list(weight), list(silent)) AS silent_bounds,
+        weighted_bounds(list(weight), list(handled)) AS handled_bounds
+    FROM (
+        SELECT
+            agent,
+            model,
+            world,
+            weight,
+            unknown_bounds(
+                count(*) FILTER (judged AND class = 'recovered'),
+                count(*) FILTER (judged),
+                count(*) FILTER (NOT judged AND is_open)
+            ) AS recovery,
+            unknown_bounds(
+                count(*) FILTER (silent), count(silent), count(*) FILTER (unknown.silent)
+            ) AS silent,
+            unknown_bounds(
+                count(*) FILTER (handled), count(handled), count(*) FILTER (unknown.handled)
+            ) AS handled
+        FROM struck
+        JOIN declared USING (fault)
+        GROUP BY agent, model, world, fault, weight
+    )
+    GROUP BY agent, model, world
 ),
 
 pooled AS (
@@ -124,9 +160,9 @@ told AS (
 )
 
 SELECT
-    agent,
-    model,
-    world,
+    told.agent,
+    told.model,
+    told.world,
     traces,
     fired,
     consumed,
@@ -136,16 +172,30 @@ SELECT
     CASE WHEN has_rates THEN recovery.rate END AS recovery_rate,
     CASE WHEN has_rates THEN recovery.lo END AS recovery_rate_lo,
     CASE WHEN has_rates THEN recovery.hi END AS recovery_rate_hi,
+    recovery_bounds.unknown AS recovery_rate_unknown,
+    CASE WHEN has_rates THEN recovery_bounds.least END AS recovery_rate_least,
+    CASE WHEN has_rates THEN recovery_bounds.most END AS recovery_rate_most,
     CASE WHEN has_rates THEN silent.rate END AS silent_rate,
     CASE WHEN has_rates THEN silent.lo END AS silent_rate_lo,
     CASE WHEN has_rates THEN silent.hi END AS silent_rate_hi,
+    silent_bounds.unknown AS silent_rate_unknown,
+    CASE WHEN has_rates THEN silent_bounds.least END AS silent_rate_least,
+    CASE WHEN has_rates THEN silent_bounds.most END AS silent_rate_most,
     CASE WHEN has_rates THEN handled.rate END AS handled_rate,
     CASE WHEN has_rates THEN handled.lo END AS handled_rate_lo,
     CASE WHEN has_rates THEN handled.hi END AS handled_rate_hi,
+    handled_bounds.unknown AS handled_rate_unknown,
+    CASE WHEN has_rates THEN handled_bounds.least END AS handled_rate_least,
+    CASE WHEN has_rates THEN handled_bounds.most END AS handled_rate_most,
     CASE
         WHEN not_alike IS NOT NULL THEN not_alike
         WHEN faults < declared_faults THEN 'faults_missing'
         ELSE recovery.reason
     END AS reason
 FROM told
-ORDER BY handled_rate DESC NULLS LAST, agent, model, world;
+JOIN bounded
+    ON
+        told.agent IS NOT DISTINCT FROM bounded.agent
+        AND told.model IS NOT DISTINCT FROM bounded.model
+        AND told.world IS NOT DISTINCT FROM bounded.world
+ORDER BY handled_rate DESC NULLS LAST, told.agent, told.model, told.world;
