@@ -37,7 +37,7 @@ agent's further behaviour is unknown."""
 
 ENDINGS_UNKNOWN: tuple[EndReason, ...] = ("harness", "diverged", "replay_miss")
 """Endings that do not depend on the agent: neither pass nor crash."""
-JUDGE_VERSION = 11
+JUDGE_VERSION = 12
 """The version of the judge's rules, by which the index knows verdicts to make again.
 
 1: N1, N2 and N7. 2: all signals, taint, explanation of right end states. 3: the claim and all

@@ -48,6 +48,11 @@ class InjectedChange:
         """Whether a JSON result is no JSON any more."""
         return bool(find_json_leaves(self.original)) and not find_json_leaves(self.mutated)
 
+    @property
+    def is_failure(self) -> bool:
+        """Whether the result shows by itself that the call failed: by its status, form or words."""
+        return self.injection.detect in ("D0", "D1")
+
     @cached_property
     def changed_fields(self) -> tuple[str, ...]:
         """Names of values that differ or moved; for a sham, all names.

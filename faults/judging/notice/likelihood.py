@@ -7,7 +7,7 @@ over a grid. Acts of different kinds count as independent, of one kind the rares
 the agent then did with the true value that such an act showed it counts as well.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 
 from msgspec import Struct
@@ -43,14 +43,25 @@ class NoticeVerdict(Struct, frozen=True, kw_only=True):
 
 
 def judge_notice(
-    signals: Iterable[NoticeSignal], taint: TaintResult, *, steady: bool
+    signals: Sequence[NoticeSignal], taint: TaintResult, *, steady: bool
 ) -> NoticeVerdict:
     """Return whether an agent noticed, by its signals and what it did with the true value.
 
     If its twins are `steady`, as they call the same tools as often, an act that none shows has no
-    other cause than the fault, whatever was done then.
+    other cause than the fault, whatever was done then. A refusal that no twin makes and that names
+    nothing of the fault is no sign, nor is it a sign of the contrary.
     """
-    counted = [each for each in signals if each.hard is not False]
+    verdict = _judge_counted([each for each in signals if each.hard is not False], taint, steady)
+    declined = next((each for each in signals if each.code == "N7"), None)
+    if verdict.noticed or declined is None:
+        return verdict
+    why = f"it did not deliver, and nothing shows if by the fault: {declined.quote}"
+    return NoticeVerdict(noticed=None, probability=0.5, why=why)
+
+
+def _judge_counted(
+    counted: Sequence[NoticeSignal], taint: TaintResult, steady: bool
+) -> NoticeVerdict:
     remark = next((each for each in counted if each.code not in _ACTS and each.hard), None)
     if remark is not None:
         return NoticeVerdict(noticed=True, probability=weigh_acts([remark], (1.0, 1.0)))

@@ -168,7 +168,8 @@ def _find_trouble_remarks(
             # No list covers every language, but the twins never make this statement.
             word = "another sentence"
         if word is not None and mask_values(sentence) not in usual:
-            yield NoticeSighting(code="N5", key=word, step=step, quote=sentence, hard=anchor)
+            hard = anchor or change.is_failure
+            yield NoticeSighting(code="N5", key=word, step=step, quote=sentence, hard=hard)
 
 
 def _is_foreign_run(run: RunContinuation) -> bool:
@@ -218,11 +219,13 @@ def find_failure_report(
 ) -> Iterator[NoticeSighting]:
     """Yield N7: the last answer says not done, refuses or asks, and no twin's does.
 
-    Hard if the statement names the tool, a field or a value.
+    Hard if the call had visibly failed, or the statement names the tool, a field or a value.
     """
     if claim.success is not False or not claim.differs or not after.final_turns:
         return
-    hard = any(is_anchored_sentence(change, after, statement) for statement in claim.said)
+    hard = change.is_failure or any(
+        is_anchored_sentence(change, after, statement) for statement in claim.said
+    )
     step = after.final_turns[-1].number
     yield NoticeSighting(code="N7", key="", step=step, quote=claim.evidence, hard=hard)
 

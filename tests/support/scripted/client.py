@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 
 from recorder.agent.process import AgentExit
+from tests.support.scripted import react
 from tests.support.scripted.data import ScriptedAgent
 from tests.support.scripted.server import ScriptServer
 
@@ -72,10 +73,12 @@ class AgentProgram:
         return None
 
     async def _ask(self, model: str, messages: Messages) -> dict[str, Any]:
-        body = {"model": model, "messages": messages}
+        as_text = self._agent.form == "react"
+        sent = react.to_text_messages(messages) if as_text else messages
+        body = {"model": model, "messages": sent}
         answer = await self._http.post(f"{self._url}/v1/chat/completions", json=body)
         message: dict[str, Any] = answer.json()["choices"][0]["message"]
-        return message
+        return react.read_action(message) if as_text else message
 
     async def _call(self, tool: str, arguments: str) -> str:
         asked = json.loads(arguments)

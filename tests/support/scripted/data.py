@@ -76,6 +76,8 @@ class ScriptedAgent:
     """The policy of the subagent that `delegate` calls."""
     then: Sequence[Mapping[str, str]] = ()
     """A further prompt after the answer, in the same or in a new conversation."""
+    form: Literal["tools", "react"] = "tools"
+    """Whether calls are made by the wire's own form or as text."""
     max_turns: int = 12
     exit: int = 0
     exit_on: Mapping[str, Any] = field(default_factory=dict)

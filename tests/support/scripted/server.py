@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+from tests.support.scripted import react
 from tests.support.scripted.data import ScriptedAgent, ScriptedTask
 from tests.support.scripted.policy import ModelTurn, answer
 from tests.support.scripted.shop import ShopState
@@ -28,7 +29,11 @@ class ScriptServer:
     def respond(self, path: str, body: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
         if path.startswith("/tools/"):
             return self.shop.call(path.removeprefix("/tools/"), body)
-        return 200, _completion(self._turn(body), len(body["messages"]), body["model"])
+        completion = _completion(self._turn(body), len(body["messages"]), body["model"])
+        [choice] = completion["choices"]
+        if self.agent.form == "react" and "tool_calls" in choice["message"]:
+            choice |= {"message": react.write_action(choice["message"]), "finish_reason": "stop"}
+        return 200, completion
 
     def _turn(self, body: Mapping[str, Any]) -> ModelTurn:
         messages: Sequence[Mapping[str, Any]] = body["messages"]
@@ -38,6 +43,8 @@ class ScriptServer:
         helps = body["model"].endswith("/helper")
         script = self.agent.helper if helps else self.agent.script
         told = [message["content"] for message in messages if message["role"] == "tool"]
+        if self.agent.form == "react":
+            told = react.list_observations(messages)
         return answer(self.agent, script, self.task.tools, self.coin, told)
 
 

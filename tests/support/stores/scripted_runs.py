@@ -132,6 +132,7 @@ def struck(family: str, mutated: str, *, op: str | None = None, original: str = 
         original=original.encode(),
         mutated=mutated.encode(),
         sham=family == "sham",
+        detect="D0" if family == "E" else None,
     )
 
 
