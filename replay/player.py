@@ -354,6 +354,8 @@ class TapePlayer:
             answer = _replace_message_id(answer, exchange.request, found.request)
             answer = _retime_response(self._index.values.to_present(answer), moved)
         played = exchange.with_response(answer, found.error, "recorded")
+        if found.unparsed:
+            played = replace(played, unparsed=found.unparsed)
         match = self.matched.get(exchange.seq)
         renamed = match.renamed if match is not None else ()
         return replace(played, renamed=tuple(chain(*renamed))) if renamed else played

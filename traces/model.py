@@ -219,6 +219,9 @@ class Exchange(Struct, frozen=True, kw_only=True):
     `edits`. Of a recorded answer: that of the client, which stands for it from this request on."""
     substituted: tuple[str, ...] = ()
     """The fields of a live answer whose recorded values the agent got, as `path: live value`."""
+    unparsed: bytes = b""
+    """What the server sent after the response, or in place of one, that is no HTTP, before `error`
+    ended it: of a head that was cut, all of it; after a body in chunks, what follows its bytes."""
 
     @property
     def forwarded(self) -> Request:
@@ -254,6 +257,7 @@ class Exchange(Struct, frozen=True, kw_only=True):
             pinned=self.pinned,
             renamed=self.renamed,
             substituted=self.substituted,
+            unparsed=self.unparsed,
         )
 
     def with_delay(self, seconds: float) -> "Exchange":

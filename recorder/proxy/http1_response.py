@@ -3,10 +3,11 @@
 An answer's bytes go to the agent as they came, so nothing here decides what the agent gets: the
 parser (httptools, which is llhttp) only finds what the taps are shown, and where the answer ends.
 It is lenient, as many clients are. Bytes that it cannot parse make the exchange fail; they still go
-to the agent.
+to the agent, and are kept as they came.
 """
 
 import re
+from collections.abc import Callable
 from typing import NamedTuple
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
@@ -15,6 +16,12 @@ from traces.model import Headers, Request, Response
 
 _NOT_FORWARDED = {"proxy-connection", "proxy-authorization"}
 _BODYLESS_STATUSES = (204, 304)
+UNPARSED_BYTES = 1 << 18
+"""How much of what is no HTTP is kept; one byte more shows that there was more."""
+_BLANK_LINE = re.compile(rb"\n\r?\n")
+_VERSIONS = b"HTTP/1.1 ", b"HTTP/1.0 "
+_LINE, _HEAD = 0, -1
+"""What the parser reached: the end of a line of chunked framing, and of a head."""
 _CONNECTION_FIELD = re.compile(rb"(?i)(connection|keep-alive|proxy-connection)[ \t]*:")
 
 
@@ -44,6 +51,8 @@ class AnswerPart(NamedTuple):
     """Pieces of the body, without framing."""
     end: AnswerEnd | None
     """Set in the part that completes the answer."""
+    find_unparsed: Callable[[], bytes]
+    """Returns what so far is neither head nor body, as `Exchange.unparsed`."""
 
 
 class Http1ResponseReader:
@@ -59,10 +68,14 @@ class Http1ResponseReader:
         self._head_only = head_only
         self._new_head: Response | None = None
         self._pieces: list[bytes] = []
-        self._to_eof = False
+        self._to_eof = self._chunked = False
         self._reason = b""
         self._fields: list[tuple[str, str]] = []
         self._at = 0.0
+        self._rest = bytearray()
+        """What came since the head or the last byte of the body."""
+        self._reached: list[int] = []
+        """In these bytes: `_LINE`, `_HEAD`, and the lengths of pieces of the body."""
         self._parser = parser = HttpResponseParser(self)
         parser.set_dangerous_leniencies(
             lenient_headers=True,
@@ -70,25 +83,61 @@ class Http1ResponseReader:
             lenient_transfer_encoding=True,
             lenient_version=True,
             lenient_data_after_close=True,
-            lenient_optional_lf_after_cr=True,
             lenient_optional_cr_before_lf=True,
-            lenient_optional_crlf_after_chunk=True,
             lenient_spaces_after_chunk_size=True,
         )
 
     def feed(self, data: bytes, at: float) -> None:
         """Parse the next bytes, which arrived at time `at`."""
-        if self.complete or self.error is not None:
+        if self.complete:
+            return
+        if len(self._rest) <= UNPARSED_BYTES and (self.head is None or self._chunked):
+            self._rest += data
+        if self.head is None and not self._reached and not self._begins_with_version():
+            self.error = self.error or "no version begins it"
+        if self.error is not None:
             return
         self._at = at
         try:
             self._parser.feed_data(data)
         except HttpParserUpgrade:
             if not self.complete:
-                self.error = "protocol: an upgrade that nobody asked for"
+                self.error = "an upgrade that nobody asked for"
         except HttpParserError as error:
             if not self.complete:
-                self.error = f"protocol: {error}"
+                self.error = str(error)
+        if self.head is not None:
+            self._forget_body()
+
+    def find_unparsed(self) -> bytes:
+        """Return what is neither head nor body; nothing if that is no more than a chunk's end."""
+        kept = bytes(self._rest[: UNPARSED_BYTES + 1])
+        return b"" if self.head is not None and b"\r\n".startswith(kept) else kept
+
+    def _begins_with_version(self) -> bool:
+        """Whether the bytes so far do: the parser skips empty lines, which clients do not."""
+        start = bytes(self._rest[:9])
+        return any([version.startswith(start) for version in _VERSIONS])
+
+    def _forget_body(self) -> None:
+        """Drop the bytes up to the last of the body."""
+        if not self._chunked or self.complete:
+            self._reached.clear()
+            return self._rest.clear()
+        at = stop = number = 0
+        for count, reached in enumerate(self._reached, 1):
+            if reached > 0:
+                at += reached
+            elif reached == _LINE:
+                at = self._rest.find(b"\n", at) + 1
+            else:
+                blank = _BLANK_LINE.search(self._rest, at)
+                at = blank.end() if blank else len(self._rest)
+            if reached != _LINE:
+                stop, number = at, count
+        del self._rest[:stop]
+        del self._reached[:number]
+        return None
 
     def finish(self) -> bool:
         """Handle the end of the connection; return whether it completes the answer."""
@@ -117,10 +166,11 @@ class Http1ResponseReader:
     def on_headers_complete(self) -> None:
         status, headers = self._parser.get_status_code(), tuple(self._fields)
         reason, self._reason, self._fields = self._reason, b"", []
+        self._reached.append(_HEAD)
         if self.complete or status < 200:
             return  # 100 and 103 only announce the answer
         version = self._parser.get_http_version()
-        self.keeps, framed = _read_connection_fields(headers, version)
+        self.keeps, framed, self._chunked = _read_connection_fields(headers, version)
         bodyless = self._head_only or status in _BODYLESS_STATUSES
         self._to_eof = not (framed or bodyless)
         self.keeps = self.keeps and not self._to_eof
@@ -137,6 +187,13 @@ class Http1ResponseReader:
     def on_body(self, data: bytes) -> None:
         if not self.complete:
             self._pieces.append(data)
+            self._reached.append(len(data))
+
+    def on_chunk_header(self) -> None:
+        self._reached.append(_LINE)
+
+    def on_chunk_complete(self) -> None:
+        self._reached.append(_LINE)
 
     def on_message_complete(self) -> None:
         if self.head is not None and not self.complete:
@@ -144,8 +201,8 @@ class Http1ResponseReader:
             self.trailers = tuple(self._fields)
 
 
-def _read_connection_fields(headers: Headers, version: str) -> tuple[bool, bool]:
-    """Return whether the connection stays open, and whether the body's end is marked in it."""
+def _read_connection_fields(headers: Headers, version: str) -> tuple[bool, bool, bool]:
+    """Return whether the connection stays open, the body's end is marked in it, by chunks."""
     keeps, framed, coding = version == "1.1", False, ""
     for name, value in headers:
         match name.lower():
@@ -156,7 +213,8 @@ def _read_connection_fields(headers: Headers, version: str) -> tuple[bool, bool]
                 framed = True
             case "transfer-encoding":
                 coding = value.lower().rpartition(",")[2].strip()
-    return keeps, coding == "chunked" if coding else framed
+    chunked = coding == "chunked"
+    return keeps, chunked if coding else framed, chunked
 
 
 def announce_close(raw: bytes, head: Response) -> bytes | None:

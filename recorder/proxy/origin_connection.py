@@ -203,7 +203,8 @@ class OriginConnection(asyncio.Protocol):
         if reader.complete:
             self._keeps = reader.keeps
             end = AnswerEnd(None, reader.trailers, reader.keeps)
-        self._give(answer, AnswerPart(data, at, reader.take_head(), reader.take_pieces(), end))
+        head, pieces = reader.take_head(), reader.take_pieces()
+        self._give(answer, AnswerPart(data, at, head, pieces, end, reader.find_unparsed))
         if end is not None:
             self._finish(answer, end)
 
@@ -266,8 +267,11 @@ class OriginConnection(asyncio.Protocol):
         """The end completes an answer without a length; else it is why there is no more of it."""
         if end.error == SERVER_CLOSED and answer.reader.finish():
             complete = AnswerEnd(None, truncated=end.truncated)
-            self._give(answer, AnswerPart(b"", self._now(), None, [], complete))
+            unparsed = answer.reader.find_unparsed
+            self._give(answer, AnswerPart(b"", self._now(), None, [], complete, unparsed))
             return self._finish(answer, complete)
         ending = end.error.partition(":")[0]
-        error = answer.reader.error or end.error
+        error, why = end.error, answer.reader.error
+        if why is not None:
+            error = f"{error}, after what is no HTTP/1.1: {why}"
         return self._finish(answer, AnswerEnd(error, truncated=end.truncated, ending=ending))

@@ -8,13 +8,14 @@ on the tape.
 An exchange that broke off is replayed as follows. `eof` ends the connection cleanly before the
 answer is complete. After `timeout`, and after `cancelled` (the agent gave up during recording),
 nothing more arrives and the connection stays open until the agent gives up, or for the seconds
-given by an injected hang (`timeout: 2.5 s`). Any other error is a reset. A `refused` exchange with
-a response is a refusal made here, and its response is sent completely.
+given by an injected hang (`timeout: 2.5 s`). Any other error is a reset. What the server had sent
+that was no HTTP comes before that. A `refused` exchange with a response is a refusal made here, and
+its response is sent completely.
 """
 
 import asyncio
 import re
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from copy import replace
 from http import HTTPStatus
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from recorder.proxy.held_stream import HeldMcpStream, drop_first_bytes
 from recorder.proxy.http1 import Http1Request, ResponseFraming, choose_response_framing
-from recorder.proxy.http1_response import announce_close
+from recorder.proxy.http1_response import UNPARSED_BYTES, announce_close
 from recorder.proxy.websocket_writer import (
     AgentWebSocketMessage,
     WebSocketFraming,
@@ -103,6 +104,8 @@ class ResponseWriter:
         self.is_reported = False
         """The taps have got the end of the exchange."""
         self._live = False
+        self._find_unparsed: Callable[[], bytes] = bytes
+        """Returns what the server has sent that is no HTTP."""
         self._response_came: asyncio.Event | None = None
         self._stream: HeldMcpStream | None = None
         """A held answer whose first events the agent has already."""
@@ -201,6 +204,8 @@ class ResponseWriter:
                 else:
                     await self._play_chunk(chunk)
         if error is not None:
+            if exchange.unparsed:
+                self._queue_unparsed(exchange.unparsed)
             await self._break_off(error, self._stage.hold)
         elif response is not None:
             if response.ended is not None and self._must_wait_for_end(response):
@@ -250,7 +255,7 @@ class ResponseWriter:
         """Pass a server's bytes to the agent, and show the taps what they contain."""
         if self._line.is_closed:
             raise AgentGoneError
-        self._at = part.at
+        self._at, self._find_unparsed = part.at, part.find_unparsed
         raw = part.raw
         if part.head is not None:
             self._answer = part.head
@@ -328,6 +333,18 @@ class ResponseWriter:
             self._out += (self._framing.before(len(data)), data, self._framing.after())
             self._due.append(data)
             self._size += len(data)
+
+    def _queue_unparsed(self, unparsed: bytes) -> None:
+        """Queue what was no HTTP, which has the end of the last chunk in it."""
+        response = self._exchange.response
+        if response is not None and self._framing.body != "chunked":
+            return
+        if response is not None and response.chunks:
+            if self._out[-1:] == [self._framing.after()]:
+                self._out.pop()
+            else:
+                unparsed = unparsed.removeprefix(b"\r\n")
+        self._out.append(unparsed)
 
     async def _write_and_drain(self) -> None:
         self._write_and_notify()
@@ -416,7 +433,17 @@ class ResponseWriter:
             answer = _build_written_response(
                 answer, answer.at, self._chunks, self._trailers, self._ended
             )
-        return self._stage.taps.done(self._exchange.with_response(answer, self._error))
+        return self._stage.taps.done(self._add_unparsed(answer))
+
+    def _add_unparsed(self, answer: Response | None) -> Exchange:
+        """Return the exchange with its end; more that is no HTTP than is kept cannot be played."""
+        exchange, unparsed = self._exchange.with_response(answer, self._error), b""
+        if self._error is not None:
+            unparsed = self._find_unparsed()
+        if len(unparsed) > UNPARSED_BYTES:
+            error = f"damaged: the server sent more than {UNPARSED_BYTES} bytes that are no HTTP"
+            return replace(exchange, error=error)
+        return replace(exchange, unparsed=unparsed) if unparsed else exchange
 
 
 def parse_hang_seconds(error: str) -> float:

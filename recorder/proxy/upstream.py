@@ -142,10 +142,11 @@ class OriginClient:
         answer: Response | None = None
         chunks: list[Chunk] = []
         ended = 0.0
+        unparsed: Callable[[], bytes] = bytes
 
         def take(part: AnswerPart) -> Awaitable[None] | None:
-            nonlocal answer, ended
-            ended = part.at
+            nonlocal answer, ended, unparsed
+            ended, unparsed = part.at, part.find_unparsed
             if part.head is not None:
                 answer = part.head
                 head(answer)
@@ -166,7 +167,7 @@ class OriginClient:
                 trailers=end.trailers,
                 ended=ended if end.error is None else None,
             )
-        return replace(exchange, response=answer, error=end.error)
+        return replace(exchange, response=answer, error=end.error, unparsed=unparsed())
 
     async def relay(self, exchange: Exchange, version: str, take: TakePart) -> AnswerEnd:
         request, link = exchange.forwarded, self._links[exchange.connection]

@@ -26,6 +26,7 @@ base64 broken into lines; known ones under 8 bytes; unknown ones that match no p
 """
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from copy import replace
 
@@ -63,6 +64,8 @@ __all__ = [
 ]
 
 _LARGE, _WINDOW, _GLANCE = 1 << 24, 1 << 18, 1 << 16
+_FIELD = re.compile(rb"(?m)^([!-9;-~]+)(:[ \t]*)([^\r\n]+)")
+"""A line like a header field: name, separator, value."""
 
 
 class Redactor:
@@ -233,8 +236,22 @@ class Redactor:
             )
         is_redacted = exchange.redacted or changed or edits != exchange.edits
         return replace(
-            exchange, request=request, response=answer, edits=edits, redacted=is_redacted
+            exchange,
+            request=request,
+            response=answer,
+            edits=edits,
+            redacted=is_redacted,
+            unparsed=self.redact_unparsed(exchange.unparsed),
         )
+
+    def redact_unparsed(self, data: bytes) -> bytes:
+        """Return bytes that are no HTTP as they may be written: of a head that was cut, too."""
+        return self.redact_bytes(_FIELD.sub(self._redact_field, data)) if data else data
+
+    def _redact_field(self, match: re.Match[bytes]) -> bytes:
+        name, value = match[1].decode(), match[3].decode("latin-1")
+        ((_, clean),) = self.redact_headers(((name, value),))
+        return match[1] + match[2] + clean.encode("latin-1")
 
     def redact_bytes(self, data: bytes) -> bytes:
         """Return the data with every secret replaced; the same object if it has none."""

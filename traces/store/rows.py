@@ -187,7 +187,7 @@ _make_exchange_row = RelationRowMaker(
     ),
     left_out=(
         *("request", "response", "started", "connection", "stream", "edits", "redacted"),
-        *("pinned", "renamed", "substituted"),
+        *("pinned", "renamed", "substituted", "unparsed"),
     ),
 )
 

@@ -42,7 +42,8 @@ case of the wire. Bodies and chunks are bytes as on the wire, with their content
     5 done        map. seq, by; if there was a response: bytes (int, size of all chunks) and
                   ended (float or nil); trailers?=[], error? (text), substituted?=[] (texts,
                   as in traces.model.Exchange), headers? (replace those of
-                  the head, if redaction changed the length), redacted?=false
+                  the head, if redaction changed the length), redacted?=false, unparsed? (bytes,
+                  as in traces.model.Exchange)
     6 injection   map: the fields of traces.model.Injection; edits as in 2
     7 ending      map: the fields of traces.model.RunEnding; the last fact of a run that ended
     8 contents    map; the last frame of a sealed tape, derived from all others (see below)

@@ -76,6 +76,7 @@ class _PartialExchange(Struct, eq=False, kw_only=True):
     pinned: tuple[str, ...]
     renamed: tuple[str, ...]
     substituted: tuple[str, ...] = ()
+    unparsed: bytes = b""
     error: str | None = None
     head: _ResponseHead | None = None
     chunks: list[Chunk] = field(default_factory=list)
@@ -128,6 +129,7 @@ class _PartialExchange(Struct, eq=False, kw_only=True):
             pinned=self.pinned,
             renamed=self.renamed,
             substituted=self.substituted,
+            unparsed=self.unparsed,
         )
 
 
@@ -317,6 +319,7 @@ class TapeDecoder:
         partial.by = value["by"]
         partial.error = value.get("error")
         partial.substituted = value.get("substituted", ())
+        partial.unparsed = value.get("unparsed", b"")
         partial.redacted = partial.redacted or bool(value.get("redacted"))
         partial.length = value.get("bytes")
         if head is not None:
@@ -392,6 +395,7 @@ def _has_done_types(value: dict[str, Any]) -> bool:
         and (ended is None or is_number(ended))
         and (error is None or isinstance(error, str))
         and ("substituted" not in value or is_text_list(value["substituted"]))
+        and isinstance(value.get("unparsed", b""), bytes)
         and value["by"] in _SOURCES
     )
 

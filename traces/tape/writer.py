@@ -320,6 +320,9 @@ class TapeWriter:
                 value["trailers"] = self._redact_headers(response.trailers)
         if exchange.substituted:
             value["substituted"] = self._redact_value(exchange.substituted)
+        if exchange.unparsed:
+            unparsed, clean = exchange.unparsed, self.redactor.redact_unparsed
+            value["unparsed"] = clean(unparsed) if self._redact else unparsed
         if exchange.error is not None:
             value["error"] = self._redact_value(exchange.error)
         return *released, self._encode_frame(DONE, value)

@@ -1,9 +1,11 @@
 """What the recorder writes is read, and a client that sends the same again gets the same.
 
-Hypothesis draws requests, and answers in every framing and with every end that a server can give.
+Hypothesis draws requests, and answers in every framing, cut anywhere, with bytes that are no HTTP,
+and with every end that a server can give.
 """
 
 import asyncio
+import re
 import tempfile
 import time
 from collections.abc import Sequence
@@ -63,10 +65,11 @@ def split(data: bytes, places: Sequence[int]) -> tuple[bytes, ...]:
     return tuple(data[a:b] for a, b in zip(ends, ends[1:], strict=False))
 
 
-def cut_body(answer: bytes, count: int) -> bytes:
-    """Return an answer without its last bytes; a head that was cut is on no tape."""
-    head = answer.index(b"\r\n\r\n") + 4
-    return answer[: max(head, len(answer) - count)]
+def spoil(answer: bytes, count: int, place: int, noise: bytes) -> bytes:
+    """Return an answer without its last bytes, with others at one place of what is left."""
+    kept = answer[: max(0, len(answer) - count)]
+    at = place % (len(kept) + 1)
+    return kept[:at] + noise + kept[at:]
 
 
 PATHS = st.sampled_from([b"/", b"/a?b=c", b"/%7e//x", b"/v1/chat/completions", b"/[1]"])
@@ -88,13 +91,17 @@ ANSWERS = st.builds(
     st.sampled_from(["length", "chunks", "end"]),
 )
 TALKS = st.builds(
-    lambda request, answer, places, cut, end: Talk(
-        request, split(cut_body(answer, cut), places), end
+    lambda request, answer, places, cut, noise, end: Talk(
+        request, split(spoil(answer, cut, *noise), places), end
     ),
     REQUESTS,
     ANSWERS,
     st.lists(st.integers(0, 200), max_size=4),
     st.one_of(st.just(0), st.integers(0, 200)),
+    st.one_of(
+        st.just((0, b"")),
+        st.tuples(st.integers(0, 200), st.sampled_from([b"\r\n", b"\0", b"zz", b"1", b": "])),
+    ),
     st.sampled_from(["fin", "reset"]),
 )
 
@@ -166,18 +173,26 @@ def to_proxy(request: bytes) -> bytes:
 
 
 def join_chunks(heard: Heard) -> tuple[bytes, bytes, bytes, str]:
-    """Return head, body, what follows the last chunk, and end: where chunks end may differ."""
-    data, end = heard
+    """Return head, body, what follows the last chunk, and end: where chunks end may differ.
+
+    What follows the announced length of a body is the next answer's on a connection that is kept,
+    and nobody's on these.
+    """
+    data, end = re.sub(rb"\r\n +", b" ", heard[0]), heard[1]  # a line may be folded
     head, mark, rest = data.partition(b"\r\n\r\n")
+    if length := re.search(rb"\r\nContent-Length: ([0-9]+)$", head):
+        return head + mark, rest[: int(length[1])], b"", end
     if b"chunked" not in head:
         return head + mark, rest, b"", end
     body = b""
-    while (size := rest.partition(b"\r\n"))[1] and (length := int(size[0], 16)):
-        body += size[2][:length]
-        if len(size[2]) < length + 2:
+    while (size := re.match(rb"([0-9a-f]+)\r\n", rest)) and (count := int(size[1], 16)):
+        chunk = rest[size.end() :]
+        body += chunk[:count]
+        if len(chunk) < count + 2:
             return head + mark, body, b"cut", end
-        rest = size[2][length + 2 :]
-    return head + mark, body, rest, end
+        rest = chunk[count + 2 :]
+    last, blank, _ = rest.partition(b"\r\n\r\n")
+    return head + mark, body, last + blank, end
 
 
 @settings(max_examples=examples(60))

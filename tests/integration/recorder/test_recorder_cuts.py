@@ -200,7 +200,9 @@ def test_words_that_are_no_http_reach_the_agent(end: str) -> None:
             direct = await converse(server.port, asks(server.port, through=False))
             assert await converse(proxy.port, asks(server.port, through=True)) == direct
             exchange = await notes.only()
-        assert (exchange.error or "").startswith("protocol: ")
+        assert (exchange.error or "").partition(":")[0] == CODE[end]
+        assert (exchange.error or "").endswith("what is no HTTP/1.1: no version begins it")
+        assert exchange.unparsed == b"what?\r\n\r\n"
 
     run_event_loop(main())
 
