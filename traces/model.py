@@ -220,8 +220,8 @@ class Exchange(Struct, frozen=True, kw_only=True):
     substituted: tuple[str, ...] = ()
     """The fields of a live answer whose recorded values the agent got, as `path: live value`."""
     unparsed: bytes = b""
-    """What the server sent after the response, or in place of one, that is no HTTP, before `error`
-    ended it: of a head that was cut, all of it; after a body in chunks, what follows its bytes."""
+    """What the server sent after the response, or in place of one, that is no part of it: all of a
+    head that was cut, what follows the bytes of a body in chunks, what came with the end."""
 
     @property
     def forwarded(self) -> Request:

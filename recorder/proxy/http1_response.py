@@ -20,8 +20,8 @@ UNPARSED_BYTES = 1 << 18
 """How much of what is no HTTP is kept; one byte more shows that there was more."""
 _BLANK_LINE = re.compile(rb"\n\r?\n")
 _VERSIONS = b"HTTP/1.1 ", b"HTTP/1.0 "
-_LINE, _HEAD = 0, -1
-"""What the parser reached: the end of a line of chunked framing, and of a head."""
+_LINE, _HEAD, _END = 0, -1, -2
+"""What the parser reached: the end of a line of chunked framing, of a head, of an answer."""
 _CONNECTION_FIELD = re.compile(rb"(?i)(connection|keep-alive|proxy-connection)[ \t]*:")
 
 
@@ -75,7 +75,7 @@ class Http1ResponseReader:
         self._rest = bytearray()
         """What came since the head or the last byte of the body."""
         self._reached: list[int] = []
-        """In these bytes: `_LINE`, `_HEAD`, and the lengths of pieces of the body."""
+        """In these bytes: `_LINE`, `_HEAD`, `_END`, and the lengths of pieces of the body."""
         self._parser = parser = HttpResponseParser(self)
         parser.set_dangerous_leniencies(
             lenient_headers=True,
@@ -91,13 +91,21 @@ class Http1ResponseReader:
         """Parse the next bytes, which arrived at time `at`."""
         if self.complete:
             return
-        if len(self._rest) <= UNPARSED_BYTES and (self.head is None or self._chunked):
+        is_body = self.head is not None and not self._chunked
+        if not is_body and len(self._rest) <= UNPARSED_BYTES:
             self._rest += data
         if self.head is None and not self._reached and not self._begins_with_version():
             self.error = self.error or "no version begins it"
         if self.error is not None:
             return
         self._at = at
+        self._parse(data)
+        if is_body and self.complete:
+            self._rest += data
+        if self.head is not None:
+            self._forget_body()
+
+    def _parse(self, data: bytes) -> None:
         try:
             self._parser.feed_data(data)
         except HttpParserUpgrade:
@@ -106,8 +114,6 @@ class Http1ResponseReader:
         except HttpParserError as error:
             if not self.complete:
                 self.error = str(error)
-        if self.head is not None:
-            self._forget_body()
 
     def find_unparsed(self) -> bytes:
         """Return what is neither head nor body; nothing if that is no more than a chunk's end."""
@@ -120,24 +126,20 @@ class Http1ResponseReader:
         return any([version.startswith(start) for version in _VERSIONS])
 
     def _forget_body(self) -> None:
-        """Drop the bytes up to the last of the body."""
-        if not self._chunked or self.complete:
-            self._reached.clear()
-            return self._rest.clear()
+        """Drop the bytes up to the last of the body; of a complete answer, up to its end."""
         at = stop = number = 0
         for count, reached in enumerate(self._reached, 1):
-            if reached > 0:
-                at += reached
+            if reached == _HEAD or (reached == _END and self._chunked):
+                blank = _BLANK_LINE.search(self._rest, max(0, at - 1))
+                at = blank.end() if blank else len(self._rest)
             elif reached == _LINE:
                 at = self._rest.find(b"\n", at) + 1
             else:
-                blank = _BLANK_LINE.search(self._rest, at)
-                at = blank.end() if blank else len(self._rest)
+                at += max(0, reached)
             if reached != _LINE:
                 stop, number = at, count
         del self._rest[:stop]
         del self._reached[:number]
-        return None
 
     def finish(self) -> bool:
         """Handle the end of the connection; return whether it completes the answer."""
@@ -166,7 +168,8 @@ class Http1ResponseReader:
     def on_headers_complete(self) -> None:
         status, headers = self._parser.get_status_code(), tuple(self._fields)
         reason, self._reason, self._fields = self._reason, b"", []
-        self._reached.append(_HEAD)
+        if not self.complete:
+            self._reached.append(_HEAD)
         if self.complete or status < 200:
             return  # 100 and 103 only announce the answer
         version = self._parser.get_http_version()
@@ -190,15 +193,18 @@ class Http1ResponseReader:
             self._reached.append(len(data))
 
     def on_chunk_header(self) -> None:
-        self._reached.append(_LINE)
+        if not self.complete:
+            self._reached.append(_LINE)
 
     def on_chunk_complete(self) -> None:
-        self._reached.append(_LINE)
+        if not self.complete and self._reached[-1:] != [_LINE]:  # the last one ends with trailers
+            self._reached.append(_LINE)
 
     def on_message_complete(self) -> None:
         if self.head is not None and not self.complete:
             self.complete = True
             self.trailers = tuple(self._fields)
+            self._reached.append(_END)
 
 
 def _read_connection_fields(headers: Headers, version: str) -> tuple[bool, bool, bool]:

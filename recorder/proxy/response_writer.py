@@ -48,6 +48,8 @@ RECHECK_SECONDS = 0.01
 """How soon it is asked again whether a chunk is due, which may depend on the time."""
 CLIENT_SECONDS = 120.0
 """Maximum wait for an answer of the client that a recorded server had before it went on."""
+RESET_SECONDS = 0.02
+"""Between an answer that is played and its reset: Node takes both at once for a clean end."""
 WRITE_BYTES = 1 << 16
 """Bytes written at once, before checking whether the agent reads them."""
 
@@ -144,6 +146,8 @@ class ResponseWriter:
             else:
                 exchange = self._exchange
         self._exchange = taps.response(exchange) if held else exchange
+        if self._exchange.response is not exchange.response:
+            self._exchange = replace(self._exchange, unparsed=b"")
         return await self._perform_response()
 
     async def _send_held(self, exchange: Exchange, upstream: "UpstreamClient") -> Exchange:
@@ -388,7 +392,7 @@ class ResponseWriter:
 
     async def _finish_response(self, trailers: Headers) -> None:
         """Finish a complete answer."""
-        self._out.append(self._framing.end(trailers))
+        self._out += (self._framing.end(trailers), self._exchange.unparsed)
         self._write_queued()
         self._whole = not (self._headed or self._line.paused)
         if not self._whole:
@@ -412,6 +416,8 @@ class ResponseWriter:
             self._line.hang_up(truncated=end is not None and end.truncated)
         else:
             await self._line.wait_until_delivered()
+            if hold and (self._headed or self._exchange.unparsed):
+                await asyncio.sleep(RESET_SECONDS)
             self._line.reset()
         self._error = error
 
@@ -424,7 +430,7 @@ class ResponseWriter:
             response = _build_written_response(
                 self._answer, self._at, chunks, self._trailers, self._ended
             )
-            return self._stage.taps.whole(self._exchange.with_response(response, self._error))
+            return self._stage.taps.whole(self._add_end(response))
         answer = self._answer if self._headed else None
         if answer is not None:
             data, written = self._part
@@ -433,13 +439,14 @@ class ResponseWriter:
             answer = _build_written_response(
                 answer, answer.at, self._chunks, self._trailers, self._ended
             )
-        return self._stage.taps.done(self._add_unparsed(answer))
+        return self._stage.taps.done(self._add_end(answer))
 
-    def _add_unparsed(self, answer: Response | None) -> Exchange:
+    def _add_end(self, answer: Response | None) -> Exchange:
         """Return the exchange with its end; more that is no HTTP than is kept cannot be played."""
-        exchange, unparsed = self._exchange.with_response(answer, self._error), b""
-        if self._error is not None:
-            unparsed = self._find_unparsed()
+        exchange, unparsed = (
+            self._exchange.with_response(answer, self._error),
+            self._find_unparsed(),
+        )
         if len(unparsed) > UNPARSED_BYTES:
             error = f"damaged: the server sent more than {UNPARSED_BYTES} bytes that are no HTTP"
             return replace(exchange, error=error)

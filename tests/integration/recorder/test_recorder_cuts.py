@@ -9,6 +9,7 @@ from random import Random
 import pytest
 
 from recorder.event_loop import run_event_loop
+from recorder.proxy.http1_response import UNPARSED_BYTES
 from tests.support.servers.raw_servers import (
     Answer,
     Notes,
@@ -203,6 +204,19 @@ def test_words_that_are_no_http_reach_the_agent(end: str) -> None:
         assert (exchange.error or "").partition(":")[0] == CODE[end]
         assert (exchange.error or "").endswith("what is no HTTP/1.1: no version begins it")
         assert exchange.unparsed == b"what?\r\n\r\n"
+
+    run_event_loop(main())
+
+
+def test_more_that_is_no_http_than_is_kept_is_damage() -> None:
+    async def main() -> None:
+        notes, sent = Notes(), b"what?" * UNPARSED_BYTES
+        async with serving(cut(sent, "fin")) as server, recording(notes) as proxy:
+            got = await converse(proxy.port, asks(server.port, through=True))
+            exchange = await notes.only()
+        assert got == (sent, "fin")
+        assert (exchange.error or "").startswith("damaged: ")
+        assert exchange.unparsed == b""
 
     run_event_loop(main())
 

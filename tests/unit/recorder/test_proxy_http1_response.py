@@ -113,3 +113,36 @@ def test_the_end_of_a_connection_is_announced_in_whole_heads_only(
     head = Response(status=200, headers=(), version="HTTP/1.1")
     expected = after and after.replace(b"{}", b"Connection: close")
     assert announce_close(before, head) == expected
+
+
+HEAD = b"HTTP/1.1 200 OK\r\n"
+CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("answer", "unparsed"),
+    [
+        (b"SSH-2.0-OpenSSH\r\n", b"SSH-2.0-OpenSSH\r\n"),
+        (HEAD + b"Content-Le", HEAD + b"Content-Le"),
+        (b"\r\n" + HEAD + b"\r\n", b"\r\n" + HEAD + b"\r\n"),
+        (HEAD + b"\r\nto the end", b""),
+        (HEAD + b"Content-Length: 9\r\n\r\npart", b""),
+        (HEAD + b"Content-Length: 3\r\n\r\nallmore", b"more"),
+        (HEAD.replace(b"200", b"103") + b"\r\n", HEAD.replace(b"200", b"103") + b"\r\n"),
+        (HEAD.replace(b"200", b"103") + b"\r\n" + HEAD + b"Content-Length: 0\r\n\r\n+", b"+"),
+        (CHUNKED + b"3\r\n1\n1\r\n", b""),
+        (CHUNKED + b"3\r\n1\n1\r\n1\r", b"\r\n1\r"),
+        (CHUNKED + b"3\r\n1\n1\r\n0\r\nX: 1", b"\r\n0\r\nX: 1"),
+        (CHUNKED + b"3\r\n1\n1zz\r\n1\r\n", b"zz\r\n1\r\n"),
+        (CHUNKED + b"1\r\n1\r\n0\r\n\r\nmore", b"more"),
+        (CHUNKED + b"1\r\n1\r\n0\r\nX: 1\r\n\r\nmore", b"more"),
+    ],
+)
+def test_what_is_no_part_of_an_answer_is_found_in_any_cuts(answer: bytes, unparsed: bytes) -> None:
+    for size in (1, 2, 7, len(answer)):
+        reader, at = Http1ResponseReader(head_only=False), 0
+        while at < len(answer) and not reader.complete:
+            reader.feed(answer[at : at + size], 1.0)
+            at += size
+        # What comes in a segment of its own after the end is not the answer's.
+        assert reader.find_unparsed() + answer[at:] == unparsed

@@ -73,3 +73,20 @@ def test_an_end_state_is_cut_when_it_is_clean(tmp_path: Path) -> None:
     assert ending is not None
     assert (ending.state, ending.state_of, len(ending.state_text)) == ("1" * 32, "2" * 32, 8192)
     assert KEY[:7] not in ending.state_text
+
+
+def test_a_head_that_was_cut_has_no_secrets_on_the_tape(tmp_path: Path) -> None:
+    cut = f"HTTP/1.1 200 OK\r\nSet-Cookie: sid=q7Rt-short; Path=/\r\nX-Key: {KEY}\r\nDa".encode()
+    broken = Exchange(
+        seq=0, request=Request(method="GET", url="http://h/"), error="eof: it ended", unparsed=cut
+    )
+    path = tmp_path / "a.tape"
+    with TapeWriter(path, Trajectory(id="r", recorded_at=0.0), secrets=[KEY]) as tape:
+        tape.write_exchange(broken)
+        assert tape.redactor.redact_exchange(broken).unparsed != cut
+
+    (exchange,) = read_tape(path).exchanges
+    assert len(exchange.unparsed) == len(cut)
+    assert exchange.unparsed.startswith(b"HTTP/1.1 200 OK\r\nSet-Cookie: sid=")
+    assert b"q7Rt" not in exchange.unparsed
+    assert KEY[:7].encode() not in exchange.unparsed
