@@ -515,6 +515,10 @@ class TerminalEvent(Struct, frozen=True, kw_only=True):
     columns: int = 0
 
 
+MAX_INPUT_BYTES = 1 << 22
+"""Bytes of input that a tape holds at most."""
+
+
 class AgentInput(Struct, frozen=True, kw_only=True):
     """What the agent could read from its standard input: a pipe, a file or a terminal."""
 
@@ -529,6 +533,16 @@ class AgentInput(Struct, frozen=True, kw_only=True):
     replies: bytes = b""
     """The terminal's replies to queries, one after the other."""
     events: tuple[TerminalEvent, ...] = ()
+
+    @property
+    def unplayable(self) -> str | None:
+        """Why a run cannot get this input again; None if it can."""
+        if self.whole:
+            return None
+        lost = f"input after its first {len(self.data):,} bytes is"
+        if self.terminal is not None and len(self.data) < MAX_INPUT_BYTES:
+            lost = "lines typed without echo are"
+        return f"{lost} not kept: this can be shown, not replayed"
 
     def split_events(self) -> Iterator[tuple[TerminalEvent, bytes]]:
         """Yield each event with its bytes: keys of `data`, or a reply."""

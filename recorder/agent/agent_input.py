@@ -13,10 +13,8 @@ from contextlib import contextmanager, suppress
 from typing import IO
 
 from recorder.agent.process import AgentStreams
-from traces.model import AgentInput
+from traces.model import MAX_INPUT_BYTES, AgentInput
 
-MAX_KEPT_BYTES = 1 << 22
-"""Bytes of input that a tape holds at most."""
 _PIECE = 1 << 12
 
 
@@ -41,7 +39,7 @@ class PipedInput:
 
     @property
     def kept(self) -> bytes:
-        """What was passed on, up to MAX_KEPT_BYTES."""
+        """What was passed on, up to MAX_INPUT_BYTES."""
         return bytes(self._kept)
 
     @contextmanager
@@ -79,8 +77,9 @@ class PipedInput:
             yield piece
 
     def _keep(self, piece: bytes) -> None:
-        self._kept += piece[: MAX_KEPT_BYTES - len(self._kept)]
-        self.is_whole = self.is_whole and len(self._kept) < MAX_KEPT_BYTES
+        room = MAX_INPUT_BYTES - len(self._kept)
+        self._kept += piece[:room]
+        self.is_whole = self.is_whole and len(piece) <= room
 
 
 def _is_ready(stopped: int, writers: list[int], readers: list[int] | None = None) -> bool:

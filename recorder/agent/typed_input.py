@@ -8,7 +8,6 @@ from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
-from recorder.agent.agent_input import MAX_KEPT_BYTES
 from recorder.agent.terminal import (
     LINES,
     PIECE,
@@ -18,7 +17,7 @@ from recorder.agent.terminal import (
     read_mode,
     set_window_size,
 )
-from traces.model import AgentInput, TerminalEvent
+from traces.model import MAX_INPUT_BYTES, AgentInput, TerminalEvent
 
 MAX_QUIET = 0.3
 """Seconds of quiet output that recorded input waits for at most."""
@@ -120,7 +119,7 @@ class RecordedTerminal(AgentTerminal):
         if kind == "keys" and not data:
             return
         self._kept_bytes += len(data)
-        if self._kept_bytes > MAX_KEPT_BYTES:
+        if self._kept_bytes > MAX_INPUT_BYTES:
             self.is_whole = False
             return
         progress, now = self.note_progress(), self.now

@@ -18,6 +18,7 @@ from recorder.agent.agent_input import PipedInput
 from recorder.agent.isolation import AgentIsolation
 from recorder.agent.process import AgentExit, AgentStreams, run_agent_process
 from recorder.agent.terminal import AgentTerminal, Progress
+from stumble.errors import UsageError
 from stumble.user_data.known_secrets import find_known_secrets
 from traces.conversation.tracker import ConversationTap
 from traces.redaction.redacted_log import redact_file_end
@@ -98,11 +99,13 @@ def with_recorded_input(
 ) -> "AgentLauncher":
     """Return the launcher with the standard input of the recording, if that has one.
 
-    What was typed follows the conversation that `watch` sees.
+    What was typed follows the conversation that `watch` sees. UsageError if not all was kept.
     """
     given = recording.input
     if given is None or not isinstance(launch, ColdLauncher):
         return launch
+    if given.unplayable is not None:
+        raise UsageError(given.unplayable)
     if given.terminal is None:
         return replace(launch, input=PipedInput(data=given.data))
     from recorder.agent.typed_input import PlayedTerminal

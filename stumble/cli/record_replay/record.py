@@ -158,7 +158,6 @@ def record(
         options.check_new_tape_path(output)
 
     from recorder.agent.agent_input import (
-        MAX_KEPT_BYTES,
         mark_terminal_unread,
         open_piped_input,
         was_terminal_read,
@@ -220,9 +219,8 @@ def record(
     unplayable = None
     if on_terminal and was_terminal_read():
         unplayable = "typed input is not recorded: this can be shown, not replayed"
-    elif given is not None and not given.is_whole:
-        unplayable = f"lines typed without echo, and more than {MAX_KEPT_BYTES >> 20} MB of input, "
-        unplayable += "are not kept: this can be shown, not replayed"
+    elif given is not None:
+        unplayable = given.to_agent_input().unplayable
     if unplayable:
         click.echo(f"warning: {unplayable}", err=True)
     if played.exit.signal is not None:

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from recorder.agent.agent_input import (
-    MAX_KEPT_BYTES,
     PipedInput,
     mark_terminal_unread,
     open_piped_input,
     was_terminal_read,
 )
+from traces.model import MAX_INPUT_BYTES
 
 
 def run(given: PipedInput, script: str) -> bytes:
@@ -71,10 +71,10 @@ def test_input_without_an_end_is_not_waited_for() -> None:
 
 
 def test_more_than_a_tape_holds_is_named() -> None:
-    reader = filled_pipe(b"x" * (MAX_KEPT_BYTES + 1))
+    reader = filled_pipe(b"x" * (MAX_INPUT_BYTES + 1))
     given = PipedInput(reader)
-    assert run(given, "print(len(sys.stdin.read()))") == b"%d\n" % (MAX_KEPT_BYTES + 1)
-    assert (len(given.kept), given.is_whole) == (MAX_KEPT_BYTES, False)
+    assert run(given, "print(len(sys.stdin.read()))") == b"%d\n" % (MAX_INPUT_BYTES + 1)
+    assert (len(given.kept), given.is_whole) == (MAX_INPUT_BYTES, False)
     os.close(reader)
 
 
