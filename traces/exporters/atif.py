@@ -5,14 +5,14 @@ object; any other text is in it under `text`. If the index shortened a value, th
 call has its full size.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
 import orjson
 
 from traces.dialects.types import TokenUsage
 from traces.exporters.run_model import ExportedCall, ExportedRun, ExportedStep, to_valid_utf8
-from traces.importers.atif import RUN_ID
+from traces.importers.shared.exported_runs import RUN_ID
 
 VERSION = "ATIF-v1.8"
 
@@ -33,6 +33,7 @@ def to_atif_document(run: ExportedRun) -> dict[str, object]:
                     "total_prompt_tokens": _sum_usage_field(usages, "prompt_tokens"),
                     "total_completion_tokens": _sum_usage_field(usages, "completion_tokens"),
                     "total_cached_tokens": _sum_usage_field(usages, "cached_tokens"),
+                    "total_cost_usd": run.facts.get("cost_usd") or _sum_costs(run.steps),
                     "total_steps": len(run.steps),
                 }
             ),
@@ -56,7 +57,8 @@ def _to_atif_step(number: int, step: ExportedStep, run: ExportedRun) -> dict[str
             "message": to_valid_utf8(step.message),
             "tool_calls": [_to_atif_call(call) for call in step.calls] or None,
             "observation": {"results": results} if results else None,
-            "metrics": _to_atif_metrics(step.usage) if step.usage else None,
+            "metrics": _to_atif_metrics(step.usage or TokenUsage(), step.cost),
+            "extra": {"finish_reason": step.finish} if step.finish else None,
         }
     )
 
@@ -85,12 +87,13 @@ def _to_arguments_object(text: str) -> Mapping[str, object]:
     return arguments if isinstance(arguments, dict) else {"text": to_valid_utf8(text)}
 
 
-def _to_atif_metrics(usage: TokenUsage) -> dict[str, object] | None:
+def _to_atif_metrics(usage: TokenUsage, cost: float | None) -> dict[str, object] | None:
     counts = _drop_none_values(
         {
             "prompt_tokens": usage.prompt_tokens,
             "completion_tokens": usage.completion_tokens,
             "cached_tokens": usage.cached_tokens,
+            "cost_usd": cost,
             "extra": _drop_none_values({"reasoning_tokens": usage.reasoning_tokens}) or None,
         }
     )
@@ -101,6 +104,11 @@ def _sum_usage_field(used: list[TokenUsage], name: str) -> int | None:
     """Return the sum of a field; None unless every response has it."""
     counts = [getattr(each, name) for each in used]
     return sum(counts) if counts and None not in counts else None
+
+
+def _sum_costs(steps: Iterable[ExportedStep]) -> float | None:
+    costs = [step.cost for step in steps if step.source == "agent"]
+    return sum(costs) if costs and None not in costs else None  # type: ignore[arg-type]
 
 
 def _to_iso_time(zero: float | None, at: float | None) -> str | None:

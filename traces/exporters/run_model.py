@@ -1,16 +1,14 @@
-"""A run as exporters see it: complete from a tape, or from rows as far as the index stores it."""
+"""A run as exporters see it: from a tape here, from rows in `stored_run`."""
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from itertools import count
+from collections.abc import Mapping
 
-import duckdb
 from msgspec import Struct, field
 
 from traces.conversation.derived_steps import derive_tape_steps
 from traces.dialects.types import HostedCall, TokenUsage
-from traces.store.hosted_calls import load_hosted_calls
+from traces.exporters.sent_messages import SentMessage, SentMessages, list_sent_messages
 from traces.store.rows import derive_agent_name
+from traces.store.usage_rows import PriceFunction
 from traces.tape.reader import Tape
 
 
@@ -36,6 +34,12 @@ class ExportedStep(Struct, frozen=True, kw_only=True):
     model: str | None = None
     calls: tuple[ExportedCall, ...] = ()
     usage: TokenUsage | None = None
+    cost: float | None = None
+    """US dollars of the response."""
+    lane: int = 0
+    """The conversation that it is part of."""
+    sent: SentMessages = SentMessages()
+    """What it answers; empty for a message."""
     started: float | None = None
     """Seconds since the start of the run at which the model was called; None if unknown."""
     ended: float | None = None
@@ -53,16 +57,26 @@ class ExportedRun(Struct, frozen=True, kw_only=True):
     model: str | None = None
     recorded_at: float | None = None
     facts: Mapping[str, object] = field(default_factory=dict)
-    """Other facts: source, scenario, task, passed, reward, ended."""
+    """`source`, and those of `EXPORTED_FACTS` (of importers) that are known."""
+
+    @property
+    def unanswered(self) -> tuple[SentMessage, ...]:
+        """Its last messages of system or user, to which their conversation has no response."""
+        last = {step.lane: place for place, step in enumerate(self.steps) if step.source == "agent"}
+        return tuple(
+            SentMessage(role=step.source, text=step.message)
+            for place, step in enumerate(self.steps)
+            if step.source != "agent" and place > last.get(step.lane, -1)
+        )
 
 
-def to_exported_run(tape: Tape) -> ExportedRun:
+def to_exported_run(tape: Tape, price: PriceFunction = lambda model, usage: None) -> ExportedRun:
     """Convert a recorded run; ValueError if it has no steps."""
     derived, run = derive_tape_steps(tape), tape.trajectory
     if not derived.steps:
         raise ValueError("it has no steps")
     start_times = {x.seq: x.started for x in tape.exchanges}
-    ending = tape.ending
+    ending, sent = tape.ending, list_sent_messages(derived)
     steps = tuple(
         ExportedStep(
             source=step.source,
@@ -81,12 +95,15 @@ def to_exported_run(tape: Tape) -> ExportedRun:
                 if use.step == step.number
             ),
             usage=step.usage,
+            cost=price(step.model, step.usage) if step.model and step.usage else None,
+            lane=step.lane,
+            sent=sent.get(place, SentMessages()),
             started=start_times[step.seqs[0]] if run.timed and step.seqs else None,
             ended=step.at if run.timed else None,
             finish=step.finish,
             hosted=step.hosted,
         )
-        for step in derived.steps
+        for place, step in enumerate(derived.steps)
     )
     facts = {
         "source": run.source,
@@ -103,99 +120,6 @@ def to_exported_run(tape: Tape) -> ExportedRun:
         model=run.model or next((step.model for step in steps if step.model), None),
         recorded_at=run.recorded_at,
         facts={name: value for name, value in facts.items() if value is not None},
-    )
-
-
-_CHOSEN = "where trajectory_id in (select unnest(?))"
-_RUNS = f"""
-    select trajectory_id, agent, model, epoch(recorded_at), source, scenario, task, passed, reward,
-        ended
-    from trajectories {_CHOSEN}
-"""
-_STEPS = f"""
-    select trajectory_id, step, source, message, model, finish_reason, hosted
-    from steps {_CHOSEN} order by step
-"""
-_CALLS = f"""
-    select trajectory_id, step, call_id, tool, arguments, result, is_error, arguments_bytes,
-        result_bytes
-    from tool_calls {_CHOSEN}
-"""
-_USAGE = f"""
-    select trajectory_id, seq, prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens
-    from usage {_CHOSEN}
-"""
-_FACTS = ("source", "scenario", "task", "passed", "reward", "ended")
-
-
-def read_exported_runs(
-    connection: duckdb.DuckDBPyConnection, ids: Sequence[str]
-) -> dict[str, ExportedRun]:
-    """Read imported conversations by id; ids that are not in the store are missing.
-
-    A conversation without steps has an empty tuple of them.
-    """
-    parameters = [list(ids)]
-    steps: dict[str, list[tuple[int, str, str | None, str | None, str | None, str | None]]]
-    steps = defaultdict(list)
-    for id, *step in connection.execute(_STEPS, parameters).fetchall():
-        steps[id].append(tuple(step))
-    calls: dict[tuple[str, int], list[ExportedCall]] = defaultdict(list)
-    for id, number, *call in connection.execute(_CALLS, parameters).fetchall():
-        calls[id, number].append(_to_exported_call(*call))  # in file order
-    usages: dict[tuple[str, int], TokenUsage] = {}
-    for id, seq, prompt, cached, completion, reasoning in connection.execute(
-        _USAGE, parameters
-    ).fetchall():
-        usages[id, seq] = TokenUsage(
-            prompt_tokens=prompt,
-            cached_tokens=cached,
-            completion_tokens=completion,
-            reasoning_tokens=reasoning,
-        )
-    exported = {}
-    for id, agent, model, at, *facts in connection.execute(_RUNS, parameters).fetchall():
-        usage_numbers = count(1)
-        exported_steps = tuple(
-            ExportedStep(
-                source=source,
-                message=message or "",
-                model=by,
-                calls=tuple(calls[id, number]),
-                usage=usages.get((id, next(usage_numbers))) if source == "agent" else None,
-                finish=finish,
-                hosted=load_hosted_calls(hosted),
-            )
-            for number, source, message, by, finish, hosted in steps[id]
-        )
-        known_facts = {
-            name: value for name, value in zip(_FACTS, facts, strict=True) if value is not None
-        }
-        exported[id] = ExportedRun(
-            id=id, steps=exported_steps, agent=agent, model=model, recorded_at=at, facts=known_facts
-        )
-    return exported
-
-
-def _to_exported_call(
-    id: str,
-    tool: str,
-    arguments: str,
-    result: str | None,
-    is_error: bool | None,
-    arguments_bytes: int | None,
-    result_bytes: int | None,
-) -> ExportedCall:
-    cut = {
-        name: size
-        for name, text, size in (
-            ("arguments", arguments, arguments_bytes),
-            ("result", result, result_bytes),
-        )
-        if text is not None and size is not None and size > len(text.encode("utf-8", "replace"))
-    }
-    return ExportedCall(
-        id=id, tool=tool, arguments=arguments or "", result=result, is_error=is_error, cut=cut
     )
 
 

@@ -14,6 +14,7 @@ from traces.importers.shared.conversation import (
     ConversationMessage,
     ImportedConversation,
 )
+from traces.importers.shared.exported_runs import RUN_ID, read_exported_facts
 from traces.importers.shared.file_reader import read_file_head
 from traces.importers.shared.json_values import (
     join_text_parts,
@@ -26,9 +27,6 @@ from traces.importers.shared.jsonl import iter_any_records
 from traces.importers.shared.run_reader import ImportNotes, RawRun
 
 NAME = "Harbor's trajectories (ATIF)"
-RUN_ID = "stumble.run.id"
-"""The field of `extra` in an export of ours with the id of its run."""
-_FACTS = ("scenario", "task", "passed", "reward", "ended")
 
 type Table = dict[str, object]
 
@@ -63,7 +61,7 @@ def _read_run(document: object, notes: ImportNotes) -> ImportedConversation:
         "prompt_tokens": metrics.get("total_prompt_tokens"),
         "cached_tokens": metrics.get("total_cached_tokens"),
         "completion_tokens": metrics.get("total_completion_tokens"),
-        **({name: extra.get(name) for name in _FACTS} if is_ours else {}),
+        **read_exported_facts(extra),
     }
     model = agent.get("model_name")
     return ImportedConversation(
@@ -88,6 +86,7 @@ def _read_steps(
                 model=str(step.get("model_name") or model or "") or None,
                 calls=calls,
                 usage=_read_usage(to_object(step.get("metrics"))),
+                finish=_read_finish(to_object(step.get("extra"))),
             )
         elif source in ("user", "system"):
             yield ConversationMessage(role=source, text=text)
@@ -137,6 +136,11 @@ def _read_usage(metrics: Table) -> Table:
     usage["reasoning_tokens"] = to_object(metrics.get("extra")).get("reasoning_tokens")
     usage["cost_reported_usd"] = metrics.get("cost_usd")
     return usage if any(value is not None for value in usage.values()) else {}
+
+
+def _read_finish(extra: Table) -> str | None:
+    finish = extra.get("finish_reason")
+    return finish if isinstance(finish, str) else None
 
 
 def _parse_time(text: object) -> float | None:

@@ -143,7 +143,7 @@ def _list_run_ids(store: "TraceStore") -> Iterator[str]:
 def _export_runs(
     store: "TraceStore", runs: tuple[str, ...], form: str, output: Path
 ) -> Iterator[dict[str, object]]:
-    from traces.exporters.run_model import read_exported_runs
+    from traces.exporters.stored_run import read_exported_runs
 
     one = len(runs) == 1 and not output.is_dir()
     with store.connect() as connection:
@@ -204,6 +204,7 @@ def _format_run_export(
     """Return the id of a run, its content, and the omissions. Raises ValueError if the run is
     unknown or the format cannot represent it.
     """
+    from stumble.llm.prices import compute_token_cost
     from traces.exporters import atif, otel, run_model
     from traces.otlp import messages, protobuf
     from traces.tape.reader import read_tape
@@ -215,7 +216,7 @@ def _format_run_export(
         if tape is None:
             raise ValueError("imported conversation without HTTP traffic: it has no tape")
         return tape.trajectory.id, *_format_wire_traffic(tape, form)
-    exported = run_model.to_exported_run(tape) if tape is not None else kept
+    exported = run_model.to_exported_run(tape, compute_token_cost) if tape is not None else kept
     assert exported is not None
     if not exported.steps:
         raise ValueError("it has no steps")

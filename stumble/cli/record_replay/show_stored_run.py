@@ -36,7 +36,7 @@ def show_stored_run(id: str, number: int | None, *, as_json: bool) -> None:
 
 def _read_run(id: str) -> "ExportedRun":
     from stumble.store.open_store import open_indexed_store
-    from traces.exporters.run_model import read_exported_runs
+    from traces.exporters.stored_run import read_exported_runs
 
     with open_indexed_store().connect() as connection:
         run = read_exported_runs(connection, [id]).get(id)

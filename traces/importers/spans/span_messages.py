@@ -11,6 +11,7 @@ from copy import replace
 from itertools import count
 
 from traces.importers.shared.conversation import ConversationCall, ConversationMessage
+from traces.importers.shared.exported_runs import IS_STEP
 from traces.importers.shared.json_values import (
     join_text_parts,
     to_json_text,
@@ -45,7 +46,8 @@ def _read_genai(span: Span, side: str) -> Messages:
     for known in (span.attributes, *(attributes for _, attributes in span.events)):
         messages = parse_json_text(known.get(f"gen_ai.{side}.messages"))
         if isinstance(messages, list) and messages:
-            found = [each for one in to_objects(messages) for each in read_genai_message(one)]
+            steps = [one for one in to_objects(messages) if one.get(IS_STEP) is not False]
+            found = [each for one in steps for each in read_genai_message(one)]
             said = known.get("gen_ai.system_instructions") if side == "input" else None
             rules = parse_json_text(said)
             texts = [to_json_text(each.get("content")) for each in to_objects(rules)]

@@ -7,6 +7,7 @@ import orjson
 from msgspec import Struct
 
 from traces.importers.shared.conversation import ConversationCall
+from traces.importers.shared.exported_runs import UNKNOWN_VERDICT
 from traces.importers.shared.json_values import to_json_text, to_object
 from traces.importers.spans.plain_messages import parse_json_text
 from traces.importers.spans.span_files import Span, Table
@@ -83,6 +84,8 @@ def read_tool_span(span: Span) -> ToolSpan:
 
 
 def _has_failed(span: Span, result: object) -> bool | None:
+    if UNKNOWN_VERDICT in span.attributes:
+        return None
     value = parse_json_text(result) if isinstance(result, str) else result
     if span.failed or to_object(value).get("isError") is True:
         return True

@@ -17,8 +17,15 @@ from traces.importers.shared.conversation import (
     ConversationMessage,
     ImportedConversation,
 )
+from traces.importers.shared.exported_runs import (
+    HISTORY,
+    RUN_ID,
+    UNANSWERED,
+    read_exported_facts,
+)
+from traces.importers.shared.json_values import to_objects
 from traces.importers.shared.run_reader import ImportNotes
-from traces.importers.spans.plain_messages import parse_json_text
+from traces.importers.spans.plain_messages import parse_json_text, read_genai_message
 from traces.importers.spans.span_files import Span, Table
 from traces.importers.spans.span_messages import name_calls, read_span_messages
 from traces.importers.spans.tool_spans import (
@@ -41,9 +48,6 @@ _MODELS = (
     "llm.request.model",
 )
 _AGENTS = ("gen_ai.agent.name", "agent.name", "agent_name", "ai.telemetry.functionId")
-RUN_ID = "stumble.run.id"
-"""The attribute of the root in an export of ours with the id of its run."""
-EXPORTED_FACTS = ("scenario", "task", "passed", "reward", "ended")
 _FINISHES = (
     "gen_ai.response.finish_reasons",
     "gen_ai.completion.0.finish_reason",
@@ -138,6 +142,8 @@ def is_model_request(span: Span) -> bool:
 
 def has_agent_content(span: Span) -> bool:
     """Whether a span is of a model, a tool, or an agent with messages."""
+    if RUN_ID in span.attributes:
+        return True
     return is_model_request(span) or is_tool_span(span) or bool(read_span_messages(span, "output"))
 
 
@@ -160,14 +166,14 @@ def read_trace(
     ends = [span.end for span in spans if span.end is not None]
     names = (span.attributes.get(name) for span in spans for name in _AGENTS)
     exported = next((span.attributes for span in spans if RUN_ID in span.attributes), {})
-    facts = {
-        **{name: exported.get(f"stumble.{name}") for name in EXPORTED_FACTS},
+    facts: dict[str, object] = {
         "agent": next((name for name in names if isinstance(name, str) and name), None),
         "recorded_at": min(starts, default=None),
         "seconds": max(ends) - min(starts) if starts and ends else None,
     }
     facts |= {name: value for name, value in (known or {}).items() if value is not None}
-    messages = tuple(_read_trace_messages(spans, notes))
+    facts |= read_exported_facts(exported, "stumble.")
+    messages = (*_read_trace_messages(spans, notes), *_read_unanswered(exported))
     id = exported.get(RUN_ID)
     return ImportedConversation(
         source=source,
@@ -179,6 +185,11 @@ def read_trace(
     )
 
 
+def _read_unanswered(exported: Table) -> Iterator[ConversationMessage]:
+    for message in to_objects(parse_json_text(exported.get(UNANSWERED))):
+        yield from read_genai_message(message)
+
+
 def _read_trace_messages(spans: list[Span], notes: ImportNotes) -> list[ConversationMessage]:
     requests = _find_requests(spans, notes)
     timed, counter = Timed(), count(1)
@@ -187,16 +198,18 @@ def _read_trace_messages(spans: list[Span], notes: ImportNotes) -> list[Conversa
         inputs = name_calls(read_span_messages(span, "input"), counter)
         outputs = name_calls(read_span_messages(span, "output"), counter)
         outputs = [each for each in outputs if each.role == "assistant"]
+        is_exported = HISTORY in span.attributes
         if not outputs and span.failed:
             notes.skip("model requests that failed")
         elif not outputs:
             outputs = [ConversationMessage(role="assistant")]
-        if not inputs and any(each.text or each.calls for each in outputs):
+        if not inputs and not is_exported and any(each.text or each.calls for each in outputs):
             notes.skip("model requests without what was sent, so results of tools may be missing")
-        lane = _find_lane(lanes, inputs)
-        new = _drop_known(inputs[lane.seen :], timed)
-        timed += [(span.start, each) for each in new]
-        lane.seen = len(inputs) + len(outputs)
+        if not is_exported:  # there they are only what is new
+            lane = _find_lane(lanes, inputs)
+            seen, lane.seen = lane.seen, len(inputs) + len(outputs)
+            inputs = _drop_known(inputs[seen:], timed)
+        timed += [(span.start, each) for each in inputs]
         if outputs:
             known = span.attributes
             said = _join(outputs)
@@ -238,7 +251,7 @@ def _link_results(timed: Timed) -> Timed:
 def _find_requests(spans: list[Span], notes: ImportNotes) -> list[Span]:
     """Return the model requests with content, the innermost ones; without any, all of them."""
     requests = [span for span in spans if is_model_request(span)]
-    full = [span for span in requests if read_span_messages(span, "output")]
+    full = [x for x in requests if HISTORY in x.attributes or read_span_messages(x, "output")]
     full = full or [
         span
         for span in spans
@@ -299,7 +312,9 @@ def _add_tool_spans(
     tail = [
         _to_result(tool, call.id)
         for call in asked
-        if call.id not in answered and (tool := matched.get(call.id)) is not None
+        if call.id not in answered
+        and (tool := matched.get(call.id)) is not None
+        and (tool.result is not None or tool.failed is not None)
     ]
     return [_strip_numbers(each) for each in (*(each for _, each in messages), *tail)]
 
