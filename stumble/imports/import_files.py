@@ -9,20 +9,22 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
+import orjson
 from msgspec import Struct, field
 
 from stumble.imports.detect_format import UNKNOWN_FORMAT, TrafficFormat, detect_file_format
 from stumble.imports.to_tape import make_import_id, write_imported_tape
+from stumble.llm.prices import compute_token_cost
 from stumble.store.tape_rows import write_run_rows
 from stumble.user_data.known_secrets import find_known_secrets
-from traces.importers import ImportedTables, read_format_tables
+from traces.importers import ImportedTables, ImportFormat, PartedFormat, read_format_tables
 from traces.importers.run_merge import (
     BATCH_BYTES,
     BATCH_FILES,
     MergedRuns,
     import_batch_to_store,
 )
-from traces.importers.shared.file_reader import decode_file_name
+from traces.importers.shared.file_reader import decode_file_name, read_unpacked_file
 from traces.importers.shared.http_traffic import ImportRemark
 from traces.redaction.redacted_copy import write_redacted_copy
 from traces.store.trace_store import TraceStore
@@ -163,8 +165,9 @@ def _read_one_file(
         format = detect_file_format(path)
         if isinstance(format, TrafficFormat):
             return _import_traffic(store, path, format, taped)
-        clean = held.enter_context(_open_redacted_copy(store, path))
-        read = read_format_tables(format, clean)
+        joined = held.enter_context(_open_joined_parts(store, path, format))
+        clean = held.enter_context(_open_redacted_copy(store, joined))
+        read = read_format_tables(format, clean, compute_token_cost)
     except (ValueError, OSError) as error:
         return _refuse_file(path, error)
     return _ReadFile(path=path, clean=clean, format=format.NAME, read=read)
@@ -188,6 +191,20 @@ def _describe_merged(file: _ReadFile, merged: MergedRuns) -> ImportedFile:
         runs={name: len(ids) for name, ids in runs.items()},
         remarks=file.read.remarks,
     )
+
+
+@contextmanager
+def _open_joined_parts(store: TraceStore, path: Path, format: ImportFormat) -> Iterator[Path]:
+    """Yield the file, or one with the lines of all files of its run."""
+    parts = format.find_parts(path) if isinstance(format, PartedFormat) else (path,)
+    if len(parts) == 1:
+        yield path
+        return
+    with TemporaryDirectory(prefix=".import-", dir=store.root) as folder:
+        joined = Path(folder) / parts[0].name
+        lines = (orjson.dumps(orjson.loads(read_unpacked_file(part))) for part in parts)
+        joined.write_bytes(b"\n".join(lines))
+        yield joined
 
 
 @contextmanager

@@ -102,9 +102,10 @@ def _restore_imports(store: TraceStore) -> None:
     """Write the rows of imports that the index lacks; the importers are loaded only for these."""
     if not store.imports():
         return
+    from stumble.llm.prices import compute_token_cost
     from traces.importers.run_merge import restore_imports
 
-    restore_imports(store)
+    restore_imports(store, compute_token_cost)
 
 
 def _describe_lost_tapes(store: TraceStore) -> list[str]:

@@ -8,7 +8,7 @@ from traces.conversation.derived_steps import derive_tape_steps
 from traces.dialects.types import HostedCall, TokenUsage
 from traces.exporters.sent_messages import SentMessage, SentMessages, list_sent_messages
 from traces.store.rows import derive_agent_name
-from traces.store.usage_rows import PriceFunction
+from traces.store.usage_rows import PriceFunction, iter_usage, price_nothing, sum_costs
 from traces.tape.reader import Tape
 
 
@@ -35,7 +35,7 @@ class ExportedStep(Struct, frozen=True, kw_only=True):
     calls: tuple[ExportedCall, ...] = ()
     usage: TokenUsage | None = None
     cost: float | None = None
-    """US dollars of the response."""
+    """US dollars of the response, if its source reported them."""
     lane: int = 0
     """The conversation that it is part of."""
     sent: SentMessages = SentMessages()
@@ -70,7 +70,7 @@ class ExportedRun(Struct, frozen=True, kw_only=True):
         )
 
 
-def to_exported_run(tape: Tape, price: PriceFunction = lambda model, usage: None) -> ExportedRun:
+def to_exported_run(tape: Tape, price: PriceFunction = price_nothing) -> ExportedRun:
     """Convert a recorded run; ValueError if it has no steps."""
     derived, run = derive_tape_steps(tape), tape.trajectory
     if not derived.steps:
@@ -95,7 +95,6 @@ def to_exported_run(tape: Tape, price: PriceFunction = lambda model, usage: None
                 if use.step == step.number
             ),
             usage=step.usage,
-            cost=price(step.model, step.usage) if step.model and step.usage else None,
             lane=step.lane,
             sent=sent.get(place, SentMessages()),
             started=start_times[step.seqs[0]] if run.timed and step.seqs else None,
@@ -105,7 +104,10 @@ def to_exported_run(tape: Tape, price: PriceFunction = lambda model, usage: None
         )
         for place, step in enumerate(derived.steps)
     )
+    cost = sum_costs(list(iter_usage(tape, derived, price)))
     facts = {
+        "cost_usd": cost,
+        "cost_source": None if cost is None else "list_price",
         "source": run.source,
         "scenario": run.scenario,
         "task": run.task,

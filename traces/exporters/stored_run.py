@@ -32,7 +32,7 @@ _CALLS = f"""
     from tool_calls {_CHOSEN}
 """
 _USAGE = f"""
-    select trajectory_id, seq, coalesce(cost_reported_usd, cost_usd), prompt_tokens, cached_tokens,
+    select trajectory_id, seq, cost_reported_usd, prompt_tokens, cached_tokens,
         completion_tokens, reasoning_tokens
     from usage {_CHOSEN}
 """

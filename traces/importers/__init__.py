@@ -4,9 +4,9 @@ A format is a module with `NAME`, `can_import(path)` (by content, never by name)
 `read_runs(path)` for conversations, or `read_tables(path)` for tables of results.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 from msgspec import Struct, field
@@ -35,6 +35,7 @@ from traces.importers import (
 from traces.importers.shared.file_reader import SHAPE_ERRORS
 from traces.importers.shared.http_traffic import ImportRemark
 from traces.importers.shared.run_reader import ImportNotes, RawRun, read_conversations
+from traces.store.usage_rows import PriceFunction, price_nothing
 
 
 class TableFormat(Protocol):
@@ -53,6 +54,13 @@ class RunFormat(Protocol):
     def NAME(self) -> str: ...  # noqa: N802
     def can_import(self, path: Path) -> bool: ...
     def read_runs(self, path: Path) -> Iterable[RawRun]: ...
+
+
+@runtime_checkable
+class PartedFormat(Protocol):
+    """A format of conversations that may go on in further files, which are read together."""
+
+    def find_parts(self, path: Path) -> Sequence[Path]: ...
 
 
 type ImportFormat = TableFormat | RunFormat
@@ -107,13 +115,18 @@ def read_run_tables(path: Path) -> Mapping[str, pa.Table]:
     raise ValueError(f"{path}: none of the formats known here: {names}")
 
 
-def read_format_tables(format: ImportFormat, path: Path) -> ImportedTables:
-    """Read all rows of a file with a format; ValueError also if a value has another shape."""
+def read_format_tables(
+    format: ImportFormat, path: Path, price: PriceFunction = price_nothing
+) -> ImportedTables:
+    """Read all rows of a file with a format; ValueError also if a value has another shape.
+
+    `price` is of the tokens of responses whose cost the file does not have.
+    """
     try:
         if not hasattr(format, "read_runs"):
             return ImportedTables(tables=format.read_tables(path))
         notes = ImportNotes()
-        rows = read_conversations(format.read_runs(path), notes)
+        rows = read_conversations(format.read_runs(path), notes, price)
         return ImportedTables(
             tables=rows.to_tables(),
             remarks=notes.to_remarks(),

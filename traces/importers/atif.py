@@ -5,10 +5,11 @@ observations. An observation without the id of a call is the result of the only 
 """
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
+from traces.importers.atif_parts import find_parts, join_parts
 from traces.importers.shared.conversation import (
     ConversationCall,
     ConversationMessage,
@@ -26,6 +27,8 @@ from traces.importers.shared.json_values import (
 from traces.importers.shared.jsonl import iter_any_records
 from traces.importers.shared.run_reader import ImportNotes, RawRun
 
+__all__ = ["NAME", "can_import", "find_parts", "read_runs"]
+
 NAME = "Harbor's trajectories (ATIF)"
 
 type Table = dict[str, object]
@@ -38,8 +41,8 @@ def can_import(path: Path) -> bool:
 
 
 def read_runs(path: Path) -> Iterator[RawRun]:
-    """Yield the documents."""
-    for where, document in iter_any_records(path):
+    """Yield the documents, those of one trajectory together."""
+    for where, document in join_parts(iter_any_records(path)):
         yield RawRun(where=where, read=partial(_read_run, document))
 
 
@@ -144,7 +147,9 @@ def _read_finish(extra: Table) -> str | None:
 
 
 def _parse_time(text: object) -> float | None:
+    """Return seconds since the epoch; a time without a zone is taken as UTC."""
     try:
-        return datetime.fromisoformat(str(text)).timestamp()
+        time = datetime.fromisoformat(str(text))
     except ValueError:
         return None
+    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()

@@ -35,6 +35,7 @@ from traces.importers.shared.json_values import (
 )
 from traces.importers.shared.jsonl import iter_json_records
 from traces.importers.shared.run_reader import ImportNotes, RawRun
+from traces.importers.shared.session_times import subtract_times
 
 NAME = "mini-swe-agent runs (a .traj.json, or JSON lines with instance_id and messages)"
 
@@ -90,11 +91,13 @@ def _read_run(document: object, notes: ImportNotes) -> ImportedConversation:
 
 def _read_messages(messages: list[Table], notes: ImportNotes) -> Iterator[ConversationMessage]:
     waiting: list[str] = []
+    answered: float | None = None
     for position, each in enumerate(messages):
         role = _read_role(each)
         if role == "assistant":
             calls = _read_calls(each, position)
             waiting = [call.id for call in calls]
+            answered = _read_time(each) if len(calls) == 1 else None  # results come together
             yield _to_answer(each, calls)
         elif role == "tool" or (role == "user" and waiting):
             given = each.get("tool_call_id") or each.get("call_id")
@@ -102,11 +105,19 @@ def _read_messages(messages: list[Table], notes: ImportNotes) -> Iterator[Conver
             waiting = [id for id in waiting if id != call_id]
             text = join_text_parts(each.get("content", each.get("output")))
             failed = _is_failed(to_object(each.get("extra")), text)
-            yield ConversationMessage(role="tool", text=text, call_id=call_id, is_error=failed)
+            took = subtract_times(_read_time(each), answered)
+            yield ConversationMessage(
+                role="tool", text=text, call_id=call_id, is_error=failed, seconds=took
+            )
         elif role in ("system", "user"):
             yield ConversationMessage(role=role, text=join_text_parts(each.get("content")))
         elif role != "exit":  # which repeats the exit status and the submission
             notes.skip(f"messages of role {role}")
+
+
+def _read_time(message: Table) -> float | None:
+    at = to_object(message.get("extra")).get("timestamp", message.get("timestamp"))
+    return float(at) if isinstance(at, int | float) else None
 
 
 def _read_role(message: Table) -> str:

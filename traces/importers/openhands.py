@@ -24,6 +24,7 @@ from traces.importers.shared.finish_reason import find_finish_reason
 from traces.importers.shared.json_values import to_object
 from traces.importers.shared.jsonl import is_json_list, iter_json_records
 from traces.importers.shared.run_reader import ImportNotes, RawRun
+from traces.importers.shared.session_times import subtract_times
 
 NAME = "OpenHands runs (a JSON list of events, or JSON lines with history)"
 
@@ -118,13 +119,15 @@ def _read_task_name(run: Event) -> str | None:
 def _read_openhands_messages(events: list[Event]) -> Iterator[ConversationMessage]:
     """Yield the messages; the actions of one model response are one message."""
     call_numbers, last_call_id = count(1), ""
+    started = {each.get("id"): _parse_event_time(each.get("timestamp")) for each in events}
     at = 0
     while at < len(events):
         event = events[at]
         at += 1
         if "observation" in event and "action" not in event:
             if event["observation"] not in _MACHINERY:
-                yield _read_observation(event, last_call_id)
+                began = started.get(event.get("cause")) if "cause" in event else None
+                yield _read_observation(event, last_call_id, began)
             continue
         if str(event.get("action")) in _MACHINERY:
             continue
@@ -198,7 +201,8 @@ def _read_call_arguments(event: Event, answer: Event, id: str) -> str:
     return orjson.dumps({k: v for k, v in args.items() if k != "thought"}).decode()
 
 
-def _read_observation(event: Event, waiting: str) -> ConversationMessage:
+def _read_observation(event: Event, waiting: str, began: float | None) -> ConversationMessage:
+    ended = _parse_event_time(event.get("timestamp"))
     extras = to_object(event.get("extras"))
     code = extras.get("exit_code", event.get("exit_code"))
     code = to_object(extras.get("metadata")).get("exit_code", code)
@@ -208,6 +212,7 @@ def _read_observation(event: Event, waiting: str) -> ConversationMessage:
         text=_read_event_text(event, "content"),
         call_id=_read_event_call_id(event) or waiting,
         is_error=is_error,
+        seconds=subtract_times(ended, began),
     )
 
 

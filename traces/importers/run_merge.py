@@ -30,11 +30,13 @@ from traces.importers.known_runs import (
 )
 from traces.store.schema import SCHEMAS
 from traces.store.trace_store import TraceStore
+from traces.store.usage_rows import PriceFunction, price_nothing
 
 type Tables = dict[str, pa.Table]
 BATCH_FILES = 256
 BATCH_BYTES = 24 << 20
 """Most files, and bytes of rows but for one file, that are merged into the index together."""
+_COSTS = ("cost_usd", "cost_source")
 _REPLACES = ".replace"
 """Marks the kept source of an import that replaced known runs."""
 
@@ -68,15 +70,15 @@ def import_to_store(
     whatever is there. Runs that were forgotten are imported again.
     """
     if read is None:
-        read = _read_file(path)
+        read = _read_file(path, price_nothing)
     return import_batch_to_store(store, [(path, read)], replace=replace)[0]
 
 
-def _read_file(path: Path) -> ImportedTables:
+def _read_file(path: Path, price: PriceFunction) -> ImportedTables:
     format = find_format(path)
     if format is None:
         raise ValueError(f"{path}: none of the formats known here")
-    return read_format_tables(format, path)
+    return read_format_tables(format, path, price)
 
 
 def import_batch_to_store(
@@ -136,13 +138,13 @@ def _import_apart(
     return done
 
 
-def restore_imports(store: TraceStore) -> tuple[str, ...]:
+def restore_imports(store: TraceStore, price: PriceFunction = price_nothing) -> tuple[str, ...]:
     """Write the rows of every kept import that the index lacks; return their segments."""
     present = set(store.segments())
     missing = [each for each in store.imports() if each.parent.name not in present]
     replaced = [(each.parent / _REPLACES).exists() for each in missing]
     for replace, group in groupby(zip(missing, replaced, strict=True), key=lambda each: each[1]):
-        for some in batch_imports((path, _read_file(path)) for path, _ in group):
+        for some in batch_imports((path, _read_file(path, price)) for path, _ in group):
             import_batch_to_store(store, some, replace=replace, keeps_forgotten=True)
     return tuple(each.parent.name for each in missing)
 
@@ -245,6 +247,8 @@ def _complete_facts(
 ) -> Mapping[str, object]:
     """Return the facts of a known run, completed by what a file says of it."""
     completed = dict(stored)
+    if not replace and stored["cost_source"] == "reported" != told["cost_source"]:
+        told = {name: value for name, value in told.items() if name not in _COSTS}
     for name, value in told.items():
         is_hint = name in hints and stored[name] is not None
         if value is not None and (replace or not is_hint):

@@ -96,8 +96,13 @@ def _read_swe_agent_messages(run: Table) -> Iterator[ConversationMessage]:
         text = join_text_parts(step.get("response")) or join_text_parts(step.get("thought"))
         yield ConversationMessage(role="assistant", text=text, calls=calls)
         if action and step.get("observation") is not None:
-            text = join_text_parts(step.get("observation"))
-            yield ConversationMessage(role="tool", text=text, call_id=calls[0].id)
+            text, took = join_text_parts(step.get("observation")), step.get("execution_time")
+            yield ConversationMessage(
+                role="tool",
+                text=text,
+                call_id=calls[0].id,
+                seconds=float(took) if isinstance(took, int | float) else None,
+            )
 
 
 def _find_native_calls(history: list[Table]) -> dict[str, list[tuple[ConversationCall, ...]]]:

@@ -6,7 +6,7 @@ user. The calls that the simulated user makes are no steps of the agent, and are
 
 import json
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from traces.importers.shared.conversation import (
     iter_openai_calls,
 )
 from traces.importers.shared.file_reader import open_unpacked_file, read_file_head
+from traces.importers.shared.finish_reason import find_finish_reason
 from traces.importers.shared.json_values import (
     join_text_parts,
     require_objects,
@@ -24,6 +25,7 @@ from traces.importers.shared.json_values import (
 )
 from traces.importers.shared.jsonl import iter_list_records
 from traces.importers.shared.run_reader import ImportNotes, RawRun
+from traces.importers.shared.session_times import subtract_times
 
 NAME = "tau2-bench results (a JSON document of simulations)"
 _INFO_BYTES = 4 << 20
@@ -75,6 +77,7 @@ def _read_run(document: object, info: Table, notes: ImportNotes) -> ImportedConv
     reason, domain = run.get("termination_reason"), to_object(info.get("environment_info"))
     model = agent.get("llm")
     messages = require_objects(run.get("messages"), "messages")
+    start = _parse_time(run.get("start_time"))
     if reason not in _ENDINGS and reason is not None:
         notes.skip(f"endings of kind {reason}")
     facts = {
@@ -85,7 +88,7 @@ def _read_run(document: object, info: Table, notes: ImportNotes) -> ImportedConv
         "trial": run.get("trial"),
         "seed": run.get("seed"),
         "world": "fresh",
-        "recorded_at": _parse_time(run.get("start_time")),
+        "recorded_at": None if start is None else start + _find_zone(messages),
         "seconds": run.get("duration"),
         "passed": reward >= 1 - 1e-6 if isinstance(reward, int | float) else None,
         "reward": reward,
@@ -101,10 +104,12 @@ def _read_run(document: object, info: Table, notes: ImportNotes) -> ImportedConv
 def _read_messages(
     messages: list[Table], model: str | None, notes: ImportNotes
 ) -> Iterator[ConversationMessage]:
+    before: float | None = None  # the time of the last message
     for each in messages:
         role, text = str(each.get("role")), join_text_parts(each.get("content"))
         if role == "tool":
             for result in to_objects(each.get("tool_messages")) or [each]:
+                began, before = before, _parse_time(result.get("timestamp"))
                 if result.get("requestor") == "user":
                     notes.skip("results of tools that the simulated user called")
                     continue
@@ -113,6 +118,7 @@ def _read_messages(
                     text=join_text_parts(result.get("content")),
                     call_id=str(result.get("id")),
                     is_error=failed if isinstance(failed := result.get("error"), bool) else None,
+                    seconds=subtract_times(before, began),
                 )
         elif role in ("system", "user"):
             for _ in to_objects(each.get("tool_calls")):
@@ -127,15 +133,37 @@ def _read_messages(
                 "cost_reported_usd": each.get("cost"),
             }
             yield ConversationMessage(
-                role=role, text=text, calls=calls, model=model, usage=known if usage else {}
+                role=role,
+                text=text,
+                calls=calls,
+                model=model,
+                usage=known if usage else {},
+                finish=find_finish_reason(to_object(each.get("raw_data"))),
             )
         else:
             notes.skip(f"messages of role {role}")
+        before = before if role == "tool" else _parse_time(each.get("timestamp"))
 
 
 def _parse_time(text: object) -> float | None:
-    """Return seconds since the epoch of a local time, whose zone the file does not have."""
+    """Return seconds since the epoch of a local time, taken as UTC: the file has no zone."""
     try:
-        return datetime.fromisoformat(str(text)).timestamp()
+        time = datetime.fromisoformat(str(text))
     except ValueError:
         return None
+    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+
+
+def _find_zone(messages: list[Table]) -> float:
+    """Return the seconds by which times differ from UTC, by the providers' own times.
+
+    0 if no response has one. Zones are multiples of 15 minutes.
+    """
+    for each in messages:
+        at, created = (
+            _parse_time(each.get("timestamp")),
+            to_object(each.get("raw_data")).get("created"),
+        )
+        if at is not None and isinstance(created, int) and each.get("role") == "assistant":
+            return round((created - at) / 900) * 900.0
+    return 0.0

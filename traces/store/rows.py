@@ -85,6 +85,7 @@ def _build_trajectory_row(
             "source": run.source,
             "n_steps": len(told.agent_steps),
             "cost_usd": sum_costs(usage),
+            "cost_source": None if sum_costs(usage) is None else "list_price",
             "seconds": (ending.at if ending else last) if run.timed else None,
             "tokens": sum(map(_count_tokens, usage)) if usage else None,
             "campaign": run.campaign,

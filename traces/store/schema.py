@@ -72,6 +72,7 @@ SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
                 "cut_at": _INT,  # last exchange of a recording without an end
                 "fidelity": _TEXT,  # bytes, messages, span: what its steps are read from
                 "model_family": _TEXT,  # the model without provider, region, date and tag
+                "cost_source": _TEXT,  # of cost_usd: reported, or list_price of the tokens
             }
         ),
         "exchanges": pa.schema(

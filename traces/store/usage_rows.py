@@ -11,6 +11,10 @@ type PriceFunction = Callable[[str, TokenUsage], float | None]
 """US dollars for this usage of this model; None if no price is known."""
 
 
+def price_nothing(model: str, usage: TokenUsage) -> None:
+    """Know no price."""
+
+
 class UsageColumns(TypedDict):
     """A row of the relation `usage`."""
 

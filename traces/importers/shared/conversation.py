@@ -17,7 +17,7 @@ import orjson
 import pyarrow as pa
 from msgspec import Struct, field
 
-from traces.dialects.types import HostedCall
+from traces.dialects.types import HostedCall, TokenUsage
 from traces.importers.shared.conversation_rows import (
     ConversationRows,
     Row,
@@ -27,6 +27,7 @@ from traces.importers.shared.json_values import to_json_text
 from traces.model_family import find_model_family
 from traces.store.hosted_calls import dump_hosted_calls
 from traces.store.schema import SCHEMAS, clip_stored_text, make_relation_row
+from traces.store.usage_rows import TOKEN_COLUMNS, PriceFunction
 
 _DIGEST = 16
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
@@ -133,11 +134,12 @@ def add_conversation(rows: ConversationRows, talk: ImportedConversation) -> list
         if message.role == "assistant":
             if message.usage:
                 fields = {"trajectory_id": trajectory, "seq": request, "model": message.model}
-                usages.append(_fit_columns("usage", fields | dict(message.usage), unfit))
+                fitted = _fit_columns("usage", fields | dict(message.usage), unfit)
+                usages.append(fitted | {"cost_usd": _price_usage(fitted, rows.price)})
             request += 1
     rows.usage.extend(make_relation_row("usage", each) for each in usages)
     models = dict.fromkeys(each.model for each in talk.messages if each.model)
-    fields = {
+    row: dict[str, object] = {
         "trajectory_id": trajectory,
         "model": next(iter(models), None),
         "condition": "clean",
@@ -146,9 +148,11 @@ def add_conversation(rows: ConversationRows, talk: ImportedConversation) -> list
         "fidelity": talk.fidelity,
     }
     facts = {name: value for name, value in talk.facts.items() if value is not None}
-    fields = fields | _sum_usage(usages) | _fit_columns("trajectories", facts, unfit)
-    fields["model_family"] = find_model_family(fields["model"])
-    rows.trajectories.append(make_relation_row("trajectories", fields))
+    if isinstance(facts.get("cost_usd"), int | float):
+        facts = {"cost_source": "reported"} | facts
+    row |= _sum_usage(usages, requests) | _fit_columns("trajectories", facts, unfit)
+    row["model_family"] = find_model_family(row["model"])
+    rows.trajectories.append(make_relation_row("trajectories", row))
     return unfit
 
 
@@ -176,19 +180,28 @@ def _find_free_id(rows: ConversationRows, talk: ImportedConversation, digest: st
     return id
 
 
-def _sum_usage(usages: list[dict[str, object]]) -> dict[str, object]:
-    """Return the totals of a run; a cost only if every response has one."""
-    names = ("prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens")
+def _price_usage(usage: Mapping[str, object], price: PriceFunction) -> float | None:
+    """Return the list price of a response; None if its model, tokens or price are unknown."""
+    counts = {name: n if isinstance(n := usage.get(name), int) else None for name in TOKEN_COLUMNS}
+    model = usage["model"]
+    return price(model, TokenUsage(**counts)) if isinstance(model, str) and model else None
+
+
+def _sum_usage(usages: list[dict[str, object]], requests: int) -> dict[str, object]:
+    """Return the totals of a run: a cost as reported if each response that has tokens has one, else
+    by list prices, if each response has tokens.
+    """
     sums: dict[str, object] = {}
-    for name in names:
+    for name in TOKEN_COLUMNS:
         known = [count for each in usages if isinstance(count := each.get(name), int)]
         sums[name] = sum(known) if known else None
-    parts = [each for name in names[::2] if isinstance(each := sums[name], int)]
-    costs = [c for each in usages if isinstance(c := each.get("cost_reported_usd"), float)]
-    return sums | {
-        "tokens": sum(parts) if parts else None,
-        "cost_usd": sum(costs) if costs and len(costs) == len(usages) else None,
-    }
+    parts = [each for name in TOKEN_COLUMNS[::2] if isinstance(each := sums[name], int)]
+    sums["tokens"] = sum(parts) if parts else None
+    for column, source in (("cost_reported_usd", "reported"), ("cost_usd", "list_price")):
+        costs = [c for each in usages if isinstance(c := each.get(column), float)]
+        if costs and len(costs) == (len(usages) if source == "reported" else requests):
+            return sums | {"cost_usd": sum(costs), "cost_source": source}
+    return sums
 
 
 def _fit_columns(

@@ -4,6 +4,7 @@ import pyarrow as pa
 from msgspec import Struct, field
 
 from traces.store.schema import clip_stored_text, make_relation_row, make_relation_table
+from traces.store.usage_rows import PriceFunction, price_nothing
 
 type Row = tuple[object, ...]
 
@@ -22,6 +23,7 @@ class ConversationRows(Struct, frozen=True, kw_only=True):
     """The key of each run by its id."""
     restored: set[str] = field(default_factory=set)
     """The runs whose ids an export of ours has."""
+    price: PriceFunction = price_nothing
 
     def to_tables(self) -> dict[str, pa.Table]:
         """Convert all relations to tables."""

@@ -22,6 +22,7 @@ EXPORTED_FACTS = (
     "ended",
     "verifier",
     "cost_usd",
+    "cost_source",
     "seconds",
     "tokens",
     "prompt_tokens",

@@ -2,19 +2,20 @@
 
 from traces.importers.shared.json_values import to_object, to_objects
 
+_NAMES = ("finish_reason", "stop_reason", "finishReason")
+
 
 def find_finish_reason(response: dict[str, object]) -> str | None:
-    """Return the reason of a chat completion, an Anthropic message or a response; None if none.
+    """Return the reason of a chat completion, one of its choices, an Anthropic or Gemini message, a
+    message of LangChain, or a response; None if none.
 
     Inspect writes `stop_reason` in a choice.
     """
     choice = next(iter(to_objects(response.get("choices"))), {})
-    incomplete = to_object(response.get("incomplete_details")).get("reason")
+    langchain = (to_object(response.get(x)) for x in ("generation_info", "response_metadata"))
     found = (
-        choice.get("finish_reason"),
-        choice.get("stop_reason"),
-        response.get("stop_reason"),
-        incomplete,
+        *(known.get(name) for known in (choice, response, *langchain) for name in _NAMES),
+        to_object(response.get("incomplete_details")).get("reason"),
         response.get("status") if response.get("object") == "response" else None,
     )
     return next((each for each in found if isinstance(each, str) and each), None)

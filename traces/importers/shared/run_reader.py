@@ -9,6 +9,7 @@ from traces.importers.shared.conversation import ImportedConversation, add_conve
 from traces.importers.shared.conversation_rows import ConversationRows
 from traces.importers.shared.file_reader import SHAPE_ERRORS
 from traces.importers.shared.http_traffic import ImportRemark
+from traces.store.usage_rows import PriceFunction, price_nothing
 
 UNREAD = "unread"
 """The place of remarks that count what was not understood."""
@@ -53,9 +54,11 @@ def make_refused_run(where: str, why: str) -> RawRun:
     return RawRun(where=where, read=refuse)
 
 
-def read_conversations(runs: Iterable[RawRun], notes: ImportNotes) -> ConversationRows:
+def read_conversations(
+    runs: Iterable[RawRun], notes: ImportNotes, price: PriceFunction = price_nothing
+) -> ConversationRows:
     """Read the rows of all runs. Raises ValueError, with the first reason, if none can be read."""
-    rows, refused = ConversationRows(), list[str]()
+    rows, refused = ConversationRows(price=price), list[str]()
     for raw in runs:
         try:
             talk = raw.read(notes)

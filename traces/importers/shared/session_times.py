@@ -19,3 +19,8 @@ def measure_session(texts: Iterable[object]) -> dict[str, object]:
     if not times:
         return {}
     return {"recorded_at": min(times), "seconds": max(times) - min(times)}
+
+
+def subtract_times(end: float | None, start: float | None) -> float | None:
+    """Return the seconds between two times; None if one is unknown, or they are in no order."""
+    return end - start if end is not None and start is not None and end >= start else None

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from copy import replace
 
 from traces.importers.shared.conversation import ConversationCall, ConversationMessage
+from traces.importers.shared.finish_reason import find_finish_reason
 from traces.importers.shared.json_values import join_text_parts, to_json_text, to_object, to_objects
 from traces.importers.spans.plain_messages import (
     Table,
@@ -85,7 +86,9 @@ def _read_object(said: Table, side: str, depth: int) -> Iterator[ConversationMes
     if isinstance(inner, str) and inner.lstrip()[:1] not in ("{", "["):
         yield ConversationMessage(role="user" if side == "input" else "assistant", text=inner)
         return
-    yield from _read_value(inner, side, depth + 1)
+    for each in _read_value(inner, side, depth + 1):
+        is_own = each.role == "assistant" and each.finish is None
+        yield replace(each, finish=find_finish_reason(said)) if is_own else each
 
 
 def _unwrap_constructor(said: Table) -> Table | None:
@@ -159,7 +162,10 @@ def _read_message(said: Table, side: str) -> Iterator[ConversationMessage]:
     if said.get("role") == "assistant" and (calls := _find_written_calls(said.get("content"))):
         message = {**message, "content": None, "tool_calls": calls}
     for each in read_plain_message(_name_arguments(message)):
-        yield replace(each, is_error=failed) if each.role == "tool" and failed else each
+        if each.role == "tool" and failed:
+            each = replace(each, is_error=failed)
+        is_own = each.role == "assistant" and each.finish is None
+        yield replace(each, finish=find_finish_reason(said)) if is_own else each
 
 
 def _name_arguments(message: Table) -> Table:

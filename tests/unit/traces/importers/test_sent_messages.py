@@ -153,7 +153,7 @@ def test_each_request_has_its_own_messages(
         use.call_id for use in derived.tool_uses
     )
     [row] = tables["trajectories"].to_pylist()
-    assert row["cost_usd"] == 0.25 * len(conversations)
+    assert (row["cost_usd"], row["cost_source"]) == (0.25 * len(conversations), "list_price")
     assert row["tokens"] == 10 * len(conversations)
 
 
