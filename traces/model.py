@@ -473,6 +473,17 @@ class RunEnding(Struct, frozen=True, kw_only=True):
     """Digest of the ledger that listed them; None without one."""
     effects_unknown: str | None = None
     """Why the ledger could not be read; None if it was."""
+    printed: str = ""
+    """The last that a program without a model printed, if its output was kept."""
+
+    @property
+    def is_reported_failure(self) -> bool:
+        """Whether such a program ended by itself with words and an error status.
+
+        That is how programs report a failure; an exception that nothing caught is a crash.
+        """
+        words = self.printed.strip()
+        return self.ended == "crash" and bool(words) and "Traceback (most recent" not in words
 
 
 OBSERVED_STATE = "observed"

@@ -396,7 +396,7 @@ def _explain_undecided_class(
 def _has_crashed(faulted: RunEvidence, twins: tuple[RunEvidence, ...]) -> bool:
     """Return whether there is no final answer; an agent whose twins all end so has not crashed."""
     ending = faulted.tape.ending
-    if ending is None or ending.ended not in ENDINGS_FAILED:
+    if ending is None or ending.ended not in ENDINGS_FAILED or ending.is_reported_failure:
         return False
     ends = [twin.tape.ending.ended for twin in twins if twin.tape.ending]
     return not ends or any(each != ending.ended for each in ends) or ending.ended == "budget"

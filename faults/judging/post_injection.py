@@ -119,6 +119,8 @@ def find_continuation(
     turns = story.agent_steps
     if use is None:
         at = next((i for i, t in enumerate(turns) if seq is not None and min(t.seqs) > seq), None)
+    elif use.is_of_program:
+        at = next((i for i, turn in enumerate(turns) if turn.number > use.step), None)
     else:
         at = next((i for i, turn in enumerate(turns) if seq in turn.seqs), None)
     return None if at is None else RunContinuation(story=story, use=use, turns=turns, first_turn=at)

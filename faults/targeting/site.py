@@ -50,6 +50,8 @@ class InjectionSite(Struct, frozen=True, kw_only=True):
                 and isinstance(call, ModelTurn)
                 and self.turn.is_same_turn(call)
             )
+        if not self.prefix:  # the call of a program, whose id numbers those of its tool
+            return call.id == self.call_id
         return (
             call.tool == self.tool
             and (call.id == self.call_id if self.alone else call.prefix == self.prefix)

@@ -32,6 +32,8 @@ class AgentExit(Struct, frozen=True, kw_only=True):
     """Whether it was still running when its time was up."""
     signal: int | None = None
     """The first ending signal this process received, which it forwarded to all running agents."""
+    printed: str = ""
+    """The last that it printed, redacted, if its output goes to a file."""
 
 
 class AgentStreams(NamedTuple):

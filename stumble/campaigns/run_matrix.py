@@ -259,7 +259,7 @@ def find_refusal_reason(found: ForkPoint, *, seed: int, world: bool) -> str | No
     ):
         return f"{found.fault.name} needs a call that writes"
     recording, injections = found.recording, list[Injection]()
-    tap = ConversationTap(recording.trajectory.tools)
+    tap = ConversationTap(recording.trajectory.tools, recording.exchanges)
     injector = found.injection_plan.make_injector(
         tap, injections.append, run="rehearsal", seed=seed, rep=0, world=world
     )
@@ -322,7 +322,8 @@ def _format_call_site(found: ForkPoint, told: DerivedSteps) -> str:
         for n, use in enumerate(same_tool, start=1)
         if use.call_id == found.site.call_id and use.ordinal == found.site.ordinal
     )
-    return f"{found.site.tool}#{number}@{found.site.place}"
+    tool = found.site.tool.replace("/", ":")  # a slash ends this part of the address
+    return f"{tool}#{number}@{found.site.place}"
 
 
 def _format_cell_model(model: ModelChoice | None) -> str:

@@ -95,7 +95,8 @@ def _decide(judged: JudgedInjection) -> tuple[Behaviour, str]:
         return _read_cut_run(judged)
     if ending.ended == "crash" and (failure := _find_model_failure(run)):
         return "unknown", f"the model's server failed: {failure}"
-    if ending.ended not in ends and ending.ended in ("crash", "budget"):
+    is_cut = ending.ended in ("crash", "budget") and not ending.is_reported_failure
+    if is_cut and ending.ended not in ends:
         code = f"exit code {ending.exit_code}"
         return ("crashes", code) if ending.ended == "crash" else ("hangs", "ended by its limit")
     if judged.verdict.unreached_reason == "ended_before":

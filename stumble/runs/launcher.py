@@ -27,6 +27,8 @@ from traces.tape.reader import Tape
 if TYPE_CHECKING:
     from stumble.runs.types import AgentLauncher
 
+PRINTED_KEPT = 8000
+"""Most bytes kept of what an agent printed."""
 WARM_EXIT_SECONDS = 10.0
 """Seconds a warm process gets to end after its input was closed."""
 
@@ -39,6 +41,8 @@ class ColdLauncher(Struct, frozen=True, kw_only=True):
     budget: float | None = None
     output: Path | None = None
     """A file for what it prints; None passes it through."""
+    is_shown: bool = False
+    """Whether the end of that is printed when the run is over."""
     patience: float | None = None
     """Seconds that it may go on after a signal to end; None is no limit."""
     prefix: tuple[str, ...] = ()
@@ -57,6 +61,7 @@ class ColdLauncher(Struct, frozen=True, kw_only=True):
         cage: AgentIsolation | None = None,
         cwd: Path | None = None,
     ) -> AgentExit:
+        start = self.output.stat().st_size if self.output and self.output.exists() else 0
         with ExitStack() as files:
             if self.output is not None:
                 files.enter_context(redacted_output(self.output))
@@ -65,7 +70,7 @@ class ColdLauncher(Struct, frozen=True, kw_only=True):
             streams = AgentStreams(stdout=out, stderr=out)
             if self.input is not None:
                 streams = files.enter_context(self.input.open_streams(out))
-            return await run_agent_process(
+            exit = await run_agent_process(
                 self._add_prefix(command or self.command, env),
                 env=env,
                 cwd=cwd or self.cwd,
@@ -74,6 +79,12 @@ class ColdLauncher(Struct, frozen=True, kw_only=True):
                 streams=streams,
                 cage=cage,
             )
+        if self.output is None:
+            return exit
+        exit = replace(exit, printed=_read_end(self.output, start))
+        if self.is_shown:
+            sys.stdout.write(exit.printed)
+        return exit
 
     def _add_prefix(self, command: tuple[str, ...], env: Mapping[str, str]) -> tuple[str, ...]:
         """Return the command with the prefix; unchanged without a prefix or such a program."""
@@ -81,6 +92,13 @@ class ColdLauncher(Struct, frozen=True, kw_only=True):
         if not self.prefix or program is None:
             return command
         return (*self.prefix, str(Path(program).absolute()), *command)
+
+
+def _read_end(path: Path, start: int) -> str:
+    """Return the last PRINTED_KEPT bytes of what was appended to a file after `start`."""
+    with path.open("rb") as file:
+        file.seek(max(start, file.seek(0, os.SEEK_END) - PRINTED_KEPT))
+        return file.read().decode("utf-8", "replace")
 
 
 @contextmanager

@@ -67,7 +67,7 @@ def build_probe_question(found: ForkPoint, seed: int) -> ProbeQuestion:
     it or the request has only the new items (`previous_response_id`).
     """
     use = found.derived_steps.find_use(found.site.call_id)
-    if use is None or use.result_seq is None:
+    if use is None or use.result_seq is None or use.is_of_program:
         raise LookupError(f"no recorded request tells the model what {found.site.tool} returned")
     tap, injected = ConversationTap(found.recording.trajectory.tools), list[Injection]()
     site = replace(found.site, place="model-boundary")

@@ -223,7 +223,7 @@ def _make_replay_taps(
     halted: asyncio.Event,
     key: bytes,
 ) -> _ReplayTaps:
-    watch = ConversationTap(recording.trajectory.tools)
+    watch = ConversationTap(recording.trajectory.tools, recording.exchanges)
     redact = _leave_unredacted if recording.verbatim else tape.redactor.redact_request
     rules = MatchRules(map(parse_match_rule, head.rules), volatile=recording.trajectory.volatile)
     player = TapePlayer(

@@ -334,6 +334,7 @@ async def write_run_ending(
         effect_names=effects.names if effects else {},
         effects_of=effects.of if effects else None,
         effects_unknown=effects.why if effects else None,
+        printed="" if watch.conversations.last else exit.printed,
     )
     tape.write_ending(ending)
     return ending

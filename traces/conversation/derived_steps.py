@@ -14,6 +14,7 @@ import orjson
 from msgspec import Struct
 
 from traces.conversation.exit_codes import learn_exit_codes
+from traces.conversation.program_calls import has_model_traffic
 from traces.conversation.tracker import (
     STEP_ROLES,
     STRONG_JOINS,
@@ -24,7 +25,7 @@ from traces.conversation.tracker import (
 )
 from traces.dialects import mcp
 from traces.dialects.types import ChatMessage, HostedCall, ModelAnswer, TokenUsage
-from traces.model import Exchange, RunEvent
+from traces.model import Exchange, RunEnding, RunEvent
 from traces.tape.reader import Tape
 
 
@@ -58,6 +59,11 @@ class ToolUse(Struct, frozen=True, kw_only=True):
     """True if the answer ended before its arguments did."""
     media: tuple[str, ...] = ()
     """Kind of each part of the result that is not text."""
+
+    @property
+    def is_of_program(self) -> bool:
+        """True if no model requested it: the agent's program did, with the request itself."""
+        return self.asked_by in self.seqs
 
     @property
     def has_strong_join(self) -> bool:
@@ -109,17 +115,22 @@ class DerivedSteps(Struct, frozen=True, kw_only=True):
 
 def derive_tape_steps(tape: Tape) -> DerivedSteps:
     """Derive the steps of a tape, with the tool routes that its user declared."""
-    return derive_steps(tape.exchanges, tape.trajectory.tools, tape.marks)
+    return derive_steps(tape.exchanges, tape.trajectory.tools, tape.marks, tape.ending)
 
 
 def derive_steps(
     exchanges: Iterable[Exchange],
     tools: Mapping[str, str] | None = None,
     marks: Sequence[RunEvent] = (),
+    ending: RunEnding | None = None,
 ) -> DerivedSteps:
-    """Derive the steps of these exchanges, with the run events reported between them."""
+    """Derive the steps of these exchanges, with the run events reported between them.
+
+    In a run without a model each request to a tool is a step, and its end is the last one.
+    """
     exchanges = tuple(exchanges)
-    conversations, builder = ConversationTracker(tools), _StepBuilder()
+    has_model = has_model_traffic(exchanges)
+    conversations, builder = ConversationTracker(tools, has_model=has_model), _StepBuilder()
     by_seq, pending_marks = {exchange.seq: exchange for exchange in exchanges}, deque(marks)
     for at, is_end, seq in sorted(iter_exchange_events(exchanges)):
         while pending_marks and pending_marks[0].at <= at:
@@ -131,6 +142,8 @@ def derive_steps(
                 builder.add_answer_step(exchange, conversations.placed[seq], answer)
         else:
             builder.add_request_steps(exchange, conversations.add_request(exchange))
+    if ending is not None and not has_model and builder.steps:
+        builder.add_program_step(exchanges[-1], message=ending.printed)
     return DerivedSteps(
         steps=tuple(builder.steps),
         tool_uses=_judge_by_exit_codes(
@@ -185,7 +198,24 @@ class _StepBuilder:
         self._told: dict[int, int] = {}
         self._attempts: dict[int, list[int]] = {}
 
+    def add_program_step(self, exchange: Exchange, message: str = "", calls: str = "") -> None:
+        """Add a step of a program without a model: a call that it makes, or its end."""
+        self.steps.append(
+            TrajectoryStep(
+                number=len(self.steps) + 1,
+                source="agent",
+                message=message,
+                lane=0,
+                seqs=(exchange.seq,),
+                finish="tool_calls" if calls else "stop",
+                calls=(calls,) if calls else (),
+                at=exchange.started if calls else find_answer_end(exchange),
+            )
+        )
+
     def add_request_steps(self, exchange: Exchange, placed: ExchangeContext) -> None:
+        if placed.call is not None and placed.call.asked_by == exchange.seq:
+            self.add_program_step(exchange, calls=placed.call.id)
         if placed.kind != "model" or placed.lane is None:
             return
         # If the earlier messages were never recorded, all messages of the request are new.

@@ -17,9 +17,8 @@ import hashlib
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from copy import replace
-from fnmatch import fnmatchcase
 from itertools import chain, count
 from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
@@ -31,6 +30,12 @@ from traces.bodies.content_encoding import read_content
 from traces.conversation.addresses import ConversationAddresses
 from traces.conversation.classify import ExchangeKind, classify_non_dialect_request
 from traces.conversation.join_proof import extract_answer_values, has_answer_value, has_call_values
+from traces.conversation.program_calls import (
+    has_model_traffic,
+    is_declared_route,
+    to_program_call,
+    to_program_result,
+)
 from traces.dialects import find_dialect, mcp, mini_swe_agent, react_text
 from traces.dialects.requested_model import find_requested_model
 from traces.dialects.result_numbers import number_equal_results
@@ -48,7 +53,7 @@ from traces.shared_sequence import SharedSequence
 type JoinMethod = Literal["id", "map", "window", "args", "time"]
 """How an exchange was joined to a call: the first of these that identifies exactly one.
 
-    id      a header or a value of MCP's `_meta` is the call's id
+    id      a header or a value of MCP's `_meta` is the call's id, or the request is itself the call
     map     the route that the user declared for the tool; for MCP the call's tool and arguments
     window  no other call is open, and a value links the two (see join_proof)
     args    they share a word that looks like an id; one of several identical MCP calls
@@ -202,9 +207,18 @@ class ConversationTracker:
     length.
     """
 
-    def __init__(self, tools: Mapping[str, str] | None = None, *, live: bool = False) -> None:
+    def __init__(
+        self,
+        tools: Mapping[str, str] | None = None,
+        *,
+        live: bool = False,
+        has_model: bool = True,
+    ) -> None:
+        """`has_model` is False for a program that asks no model: each of its requests to a tool is
+        a call then, and a step.
+        """
         self._tools = dict(tools or {})
-        self._live = live
+        self._live, self._has_model = live, has_model
         self._readings: dict[str, Callable[[bytes], ModelRequest]] = {}
         """The request reader of each dialect; readers cache earlier bodies."""
         self._lanes: list[_LaneState] = []
@@ -303,6 +317,10 @@ class ConversationTracker:
             answer = replace(answer, model=find_requested_model(placed.dialect, exchange.request))
         if exchange.seq in self._listing:
             self._add_offered_tools(exchange)
+        if placed.call is not None and not self._has_model:
+            result = to_program_result(placed.call.id, exchange)
+            placed.call.result = replace(result, text="") if self._live else result
+            placed.call.result_seq = exchange.seq
         if placed.join == "time":
             self._unproved[exchange.seq] = extract_answer_values(exchange)
             if self._live and len(self._unproved) > _MAX_LIVE_ANSWERS:
@@ -552,7 +570,11 @@ class ConversationTracker:
             if message.method == "tools/list":
                 self._listing.add(exchange.seq)
             return ExchangeContext("tool", None)
-        call, join = self._find_join(exchange.request, message)
+        call, join = (
+            self._find_join(exchange.request, message)
+            if self._has_model
+            else (self._add_program_call(exchange), "id")
+        )
         lane = call.lane if call else (0 if len(self._lanes) == 1 else None)
         if call is not None and join is not None:
             if not call.exchanges:
@@ -565,6 +587,30 @@ class ConversationTracker:
         if not self._failed:
             return placed
         return placed._replace(attempt_of=self._failed.get(self._make_retry_key(exchange, placed)))
+
+    def _add_program_call(self, exchange: Exchange) -> TrackedCall:
+        """Track the call that a program makes with this request, as a step of its own.
+
+        Its id is the tool's name with a number: a program draws other values in each run.
+        """
+        call = to_program_call(exchange.request, self._tools)
+        number = self._equal_calls[0, call.name, b""] + 1
+        self._equal_calls[0, call.name, b""] = number
+        self.steps += 1
+        tracked = TrackedCall(
+            id=f"{call.name} {number}",
+            tool=call.name,
+            arguments=call.arguments,
+            lane=0,
+            asked_by=exchange.seq,
+            prefix="",
+            ordinal=number - 1,
+            step=self.steps,
+            stage=self.stage,
+        )
+        self._calls[0, tracked.id] = tracked
+        self._asked_for.append(tracked)
+        return tracked
 
     def _find_join(
         self, request: Request, said: mcp.McpClientMessage | None
@@ -584,7 +630,7 @@ class ConversationTracker:
             if len(mapped) > 1:
                 return min(mapped, key=lambda call: len(call.exchanges)), "args"
         else:
-            mapped = [call for call in waiting if self._is_mapped_route(call.tool, request)]
+            mapped = [c for c in waiting if is_declared_route(self._tools, c.tool, request)]
         if len(mapped) == 1:
             return mapped[0], "map"
         if len(waiting) == 1:
@@ -596,15 +642,11 @@ class ConversationTracker:
     def _has_call_proof(self, call: TrackedCall, request: Request) -> bool:
         return has_call_values(call.tool, call.arguments, request)
 
-    def _is_mapped_route(self, tool: str, request: Request) -> bool:
-        method, _, glob = self._tools.get(tool, "").partition(" ")
-        return request.method == method and fnmatchcase(urlsplit(request.url).path, glob)
-
     def _make_retry_key(self, exchange: Exchange, placed: ExchangeContext) -> tuple[object, ...]:
         request = exchange.request
         if placed.kind == "model" and placed.lane is not None:
             return _make_turn_key(placed)
-        call = placed.call.id if placed.call else None
+        call = placed.call.id if placed.call and self._has_model else None
         body = mcp.to_canonical_message(request) if placed.kind == "tool" else None
         identity = request.body if body is None else body
         return placed.kind, placed.lane, call, request.method, request.url, identity
@@ -617,8 +659,12 @@ class ConversationTap:
     arrives, every response under way that already has a finish reason is processed first.
     """
 
-    def __init__(self, tools: Mapping[str, str] | None = None) -> None:
-        self.conversations = ConversationTracker(tools, live=True)
+    def __init__(
+        self, tools: Mapping[str, str] | None = None, recording: Iterable[Exchange] | None = None
+    ) -> None:
+        """`recording` is what the run follows; if that has no model, the run has none either."""
+        has_model = recording is None or has_model_traffic(recording)
+        self.conversations = ConversationTracker(tools, live=True, has_model=has_model)
         self.requests = 0
         """Requests so far, of any kind."""
         self._flowing: dict[int, _StreamingAnswer] = {}

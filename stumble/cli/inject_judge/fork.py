@@ -227,12 +227,15 @@ class _AgentStarts(Struct, frozen=True):
     store: "StoreDirectory"
     name: str
     shows_faulted: bool
+    has_model: bool
+    """Whether the agent's end is in its traffic; else its output is kept, and shown at the end."""
 
     def make_launcher(self, run: "ForkRun") -> "ColdLauncher":
-        if self.shows_faulted and run.condition == "fault":
+        is_shown = self.shows_faulted and run.condition == "fault"
+        if is_shown and self.has_model:
             return self.launch
         log = self.store.log_path(f"{self.name}-{run.condition}-{run.rep}")
-        return replace(self.launch, output=log)
+        return replace(self.launch, output=log, is_shown=is_shown)
 
 
 class _Forks(Struct, kw_only=True):
@@ -273,7 +276,8 @@ class _Forks(Struct, kw_only=True):
 
         forked = ForkResult(wanted=design.list_runs())
         _describe_plan(design, self.isolation_plan)
-        starts = _AgentStarts(self.launch, self.store, name, self.shows_agent)
+        has_model = not any(use.is_of_program for use in design.fork_point.derived_steps.tool_uses)
+        starts = _AgentStarts(self.launch, self.store, name, self.shows_agent, has_model)
         failure = self._run_to_end(design, forked, starts)
         code = self._report(design, forked)
         signal = next((ran.exit.signal for ran in forked.runs if ran.exit.signal), None)
