@@ -31,7 +31,8 @@ from replay.matching.rules import MatchRules
 from replay.matching.typed_values import list_days_on_earth
 from replay.value_renaming import ValueRenaming, is_id_name, replace_body
 from traces.bodies.content_encoding import decode_content_or_raw
-from traces.model import Exchange, Response
+from traces.dialects import mcp
+from traces.model import Exchange, Response, find_header
 from traces.redaction.placeholder import PLACEHOLDER
 
 MIN_RENAMED_LENGTH = 6
@@ -127,8 +128,18 @@ class LivePrefix:
 
     def _show_recorded(self, exchange: Exchange, recorded: Exchange) -> Exchange:
         assert exchange.response is not None
+        sessions = [
+            find_header(answer.headers, "mcp-session-id")
+            for answer in (recorded.response, exchange.response)
+            if answer is not None
+        ]
+        match sessions:  # the server assigns one in each run, and the client sends it back
+            case [str(was), str(now)] if was != now:
+                self.renaming.add(was, now)
         live = replace(exchange, response=self.renaming.to_recorded(exchange.response))
-        if recorded.response is None or (recorded.error is None) != (exchange.error is None):
+        is_answered = all(map(mcp.has_mcp_response, (recorded, exchange)))  # whatever came after
+        is_cut = (recorded.error is None) != (exchange.error is None) and not is_answered
+        if recorded.response is None or is_cut:
             self._stop(describe_missing_answer(recorded, exchange))
             return live
         old, new = read_answer(recorded), read_answer(self._redact(live))

@@ -33,7 +33,7 @@ def to_program_call(request: Request, tools: Mapping[str, str]) -> ToolCall:
     if message is not None and message.call is not None:
         return message.call
     url = urlsplit(request.url)
-    route = "/".join(_ID_SEGMENT.sub("*", part) for part in url.path.split("/"))
+    route = "/".join("*" if _ID_SEGMENT.fullmatch(part) else part for part in url.path.split("/"))
     mapped = (tool for tool in tools if is_declared_route(tools, tool, request))
     fields: dict[str, object] = {} if route == url.path else {"path": url.path}
     fields |= dict(parse_qsl(url.query, keep_blank_values=True))
@@ -47,13 +47,13 @@ def is_declared_route(tools: Mapping[str, str], tool: str, request: Request) -> 
     return request.method == method and fnmatchcase(urlsplit(request.url).path, glob)
 
 
-def _read_body_fields(request: Request) -> Mapping[str, object]:
+def _read_body_fields(request: Request) -> dict[str, object]:
     body = read_content(request)
     if not body:
         return {}
     text = body.decode("utf-8", "replace")
-    fields = json_access.read_body_object(body) or dict(parse_qsl(text))
-    return fields or {"body": text[:_MAX_BODY]}
+    fields = json_access.read_body_object(body) or parse_qsl(text)
+    return dict[str, object](fields) or {"body": text[:_MAX_BODY]}
 
 
 def to_program_result(call_id: str, exchange: Exchange) -> ToolResult:
