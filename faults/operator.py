@@ -94,6 +94,8 @@ class Operator(Struct, frozen=True, kw_only=True):
     needs: tuple[Need, ...]
     by_hand: bool
     """True if the user gives the value, which then need not be plausible."""
+    ends_session: bool
+    """True if the MCP session of the call is unknown to its server from then on."""
     help: str
 
     @property
@@ -159,6 +161,7 @@ def operator(
     fresh: bool = False,
     needs: tuple[Need, ...] = (),
     by_hand: bool = False,
+    ends_session: bool = False,
 ) -> Callable[[Callable[..., Exchange]], Callable[..., Exchange]]:
     """Register a function as the operator of the same name.
 
@@ -183,6 +186,7 @@ def operator(
             fresh=fresh,
             needs=needs,
             by_hand=by_hand,
+            ends_session=ends_session,
             help=inspect.getdoc(bend) or "",
         )
         return bend

@@ -27,6 +27,7 @@ from traces.model import (
 __all__ = [
     "NoInjectionSite",
     "respond_with_status",
+    "respond_with_unknown_session",
     "is_bare_result",
     "check_rewritable_request",
     "decode_response_text",
@@ -38,6 +39,9 @@ _SIGNATURE = re.compile(r"(?i)(?:.*-)?signature(?:-.+)?\Z|x-hub-signature.*|x-ms
 _SIGNED_BODY = re.compile(rb"eyJ[\w-]+\.[\w-]*\.[\w-]+\s*\Z")
 _COUNTED = ("application/grpc", "application/vnd.amazon.eventstream")
 """Content types whose messages carry their own lengths or checksums."""
+_UNKNOWN_SESSION = (
+    b'{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}'
+)
 _SUMS = ("content-md5", "digest", "content-digest", "repr-digest", "x-amz-content-sha256")
 
 
@@ -125,6 +129,11 @@ def respond_with_status(
     chunks = (Chunk(at=at, data=body),) if body else ()
     response = Response(status=status, headers=fields, chunks=chunks, at=at, ended=at)
     return replace(exchange, response=response, error=None)
+
+
+def respond_with_unknown_session(exchange: Exchange) -> Exchange:
+    """Return the exchange as a server answers that does not know its MCP session."""
+    return respond_with_status(exchange, 404, _UNKNOWN_SESSION)
 
 
 def check_rewritable_request(request: Request) -> None:

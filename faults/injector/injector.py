@@ -30,7 +30,11 @@ from faults.injector.tool_result_text import (
 from faults.judging.detectability import rate_detectability
 from faults.operator import COPY, Channel
 from faults.readable_response import decode_readable_body
-from faults.response_body import NoInjectionSite, check_rewritable_request
+from faults.response_body import (
+    NoInjectionSite,
+    check_rewritable_request,
+    respond_with_unknown_session,
+)
 from faults.seeded_random import make_draw_address
 from faults.targeting.bound_fault import BoundFault, FaultState
 from faults.targeting.model_turns import is_title_request
@@ -84,6 +88,8 @@ class RunSeeds(Struct, frozen=True, kw_only=True):
     """Names the recording, or the task if the run follows none."""
     seed: int = 0
     rep: int = 0
+    began: float = 0.0
+    """When the run began, in seconds since the epoch."""
 
 
 class FaultInjector:
@@ -112,6 +118,8 @@ class FaultInjector:
         self._held: dict[int, tuple[_PlannedInjection, ...]] = {}
         self._awaited: dict[mcp.McpContinuation, list[_PlannedInjection]] = {}
         """Injections whose result arrives in the response to a later request."""
+        self._lost_sessions: set[str | None] = set()
+        """MCP sessions that a fault ended: their server knows them no more."""
         self._lies: dict[_ResultKey, _ResultOverride | None] = {}
         self.fired = 0
         self._no_site: list[str] = []
@@ -135,6 +143,8 @@ class FaultInjector:
         if context.kind == "model":
             rewritten = self._rewrite_results(exchange, context) if context.results else exchange
             return self._inject_at_model(rewritten, context) if self._of_turns else rewritten
+        if self._lost_sessions and mcp.find_session(exchange.request) in self._lost_sessions:
+            return replace(respond_with_unknown_session(exchange), answered_by="fault")
         if continued := self._pop_continued(exchange):
             return self._inject_or_hold(exchange, continued)
         if context.call is None or context.call.reached_over is None:
@@ -251,12 +261,17 @@ class FaultInjector:
             if rated.detect is not None and applied.detect is not None:
                 rated = replace(rated, detect=min(rated.detect, applied.detect))
             self._injected(rated)
+            if strike.arm.operator.ends_session:
+                self._lost_sessions.add(mcp.find_session(exchange.request))
             sham = strike.arm.operator.family == "sham"
             exchange = applied.exchange if sham else replace(applied.exchange, answered_by="fault")
         return exchange
 
     def _inject_fault(self, exchange: Exchange, strike: _PlannedInjection) -> InjectedExchange:
-        shows = strike.arm.operator.shows[strike.place]
+        operator = strike.arm.operator
+        shows = operator.shows[strike.place]
+        if operator.ends_session and mcp.find_session(exchange.request) is None:
+            raise NoInjectionSite("this call belongs to no MCP session over HTTP")
         if strike.place == "mcp" and isinstance(strike.call, TrackedCall):
             tool = self._watch.conversations.find_offered_tool(strike.call)
             return inject_mcp.inject_into_mcp(
@@ -294,7 +309,7 @@ class FaultInjector:
             exchange,
             {name: value for name, value in fault.params.items() if name != COPY},
             strike.at,
-            seen=self._find_observations(strike.call),
+            seen=replace(self._find_observations(strike.call), began=self._seeds.began),
             background=self._background,
             valid=valid,
         )

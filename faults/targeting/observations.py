@@ -50,6 +50,8 @@ class CleanObservations:
     """Whether the target call changes the world; None if unknown."""
     world: bool = False
     """Whether the world can be reset, so that an effect can be verified."""
+    began: float = 0.0
+    """When the run began, in seconds since the epoch: the time 0 of its exchanges."""
 
     def for_call(self, call: TrackedCall, writes: bool | None = None) -> "CleanObservations":
         """Return the same recording with another target call."""

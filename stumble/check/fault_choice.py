@@ -16,6 +16,7 @@ from faults.targeting.read_or_write import classify_call_side
 from stumble.campaigns.run_matrix import find_refusal_reason, place_fault
 from stumble.check.call_names import count_call, group_calls, has_write
 from traces.conversation.derived_steps import DerivedSteps, ToolUse
+from traces.dialects import mcp
 from traces.tape.reader import Tape
 
 WRITE_FAULTS: tuple[tuple[str, int], ...] = (("lost_ack", 10), ("silent_noop", 6))
@@ -24,6 +25,7 @@ ANY_FAULTS: tuple[tuple[str, int], ...] = (
     ("http_status:code=503", 8),
     ("tool_error:how=transient", 8),
     ("digit", 5),
+    ("session_lost", 4),
     ("truncate", 3),
     ("empty", 2),
 )
@@ -114,7 +116,9 @@ def _list_candidates(recording: Tape, use: ToolUse) -> Iterator[tuple[str, int]]
     writes = () if only_reads or classify_call_side(use) == "read" else WRITE_FAULTS
     # A local tool has no status: its own words come first.
     errors = sorted(ANY_FAULTS, key=lambda pair: pair[0] == SAME_FAULT[0] and use.place != "http")
-    return chain(writes, errors)
+    sent = (each.request for each in recording.exchanges if each.seq in use.seqs)
+    of_session = any(map(mcp.find_session, sent))
+    return chain(writes, (pair for pair in errors if of_session or pair[0] != "session_lost"))
 
 
 def _explain_no_site(

@@ -13,6 +13,7 @@ FAULT_WORDS = {
     "http_status": "answers with HTTP 503",
     "tool_error": "reports that it is down for now",
     "digit": "returns a wrong number",
+    "session_lost": "forgets the session of its client",
     "truncate": "returns a cut answer",
     "empty": "returns nothing",
 }

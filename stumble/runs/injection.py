@@ -1,5 +1,6 @@
 """Fault injection for a run: a module apart, so that runs without faults load no fault code."""
 
+import time
 from collections.abc import Callable
 from copy import replace
 
@@ -39,7 +40,7 @@ class InjectionPlan(Struct, frozen=True, kw_only=True):
             tell,
             # The messages before the call name the trace: two recordings of the same
             # conversation get the same injections, on any machine.
-            seeds=RunSeeds(run=run, trace=self.site.prefix, seed=seed, rep=rep),
+            seeds=RunSeeds(run=run, trace=self.site.prefix, seed=seed, rep=rep, began=time.time()),
             background=self.background,
             seen=replace(self.observations, world=world),
         )
@@ -61,5 +62,5 @@ def injector_without_recording(
     have seen, it has from the run itself.
     """
     seen = LiveObservations(watch, world=world)
-    seeds = RunSeeds(run=run, trace=task or "", seed=seed)
+    seeds = RunSeeds(run=run, trace=task or "", seed=seed, began=time.time())
     return seen, FaultInjector(armed, watch, tell, seeds=seeds, seen=seen)

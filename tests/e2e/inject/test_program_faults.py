@@ -111,3 +111,10 @@ def test_a_fork_of_an_mcp_program_is_judged(tmp_path: Path, stdio: bool) -> None
         assert run["outcome"] == "recovered", run
         run = fork_program(world, "careful", "digit:field=amount", "get_order", stdio=stdio)
         assert run["outcome"] == "silent_wrong", run
+
+
+def test_a_lost_mcp_session_stays_lost_until_the_client_begins_another(tmp_path: Path) -> None:
+    with shop(tmp_path, mcp=()) as world:
+        for habit, outcome in (("hasty", "honest_fail"), ("reconnects", "recovered")):
+            run = fork_program(world, habit, "session_lost", "issue_refund", stdio=False)
+            assert run["outcome"] == outcome, run

@@ -61,6 +61,7 @@ CELLS: Mapping[str, Cell] = {
     "http_status": Cell(params={"code": 429, "retry_after": 1}),
     "auth": Cell(),
     "protocol_error": Cell(),
+    "session_lost": Cell(),
     "tool_error": Cell(),
     "error_in_ok": Cell(),
     "truncate": Cell(),
@@ -94,6 +95,8 @@ OVER_MCP: Mapping[str, Cell] = {
 OVER_STDIO = ("protocol_error", "truncate", "lost_ack")
 """One of each kind: a server is started for every run."""
 
+OF_SESSIONS = {"session_lost"}
+"""The clients here have no MCP session; test_program_faults.py has one that does."""
 REFUSED = {"error_in_ok"}
 """What the agent's MCP client does not take from a tool that declares another shape."""
 
@@ -112,7 +115,7 @@ def cells() -> Iterator[tuple[Tools, str]]:
     """All that strike, place by place."""
     for tools, place in PLACES.items():
         for name in CELLS if tools != "stdio" else OVER_STDIO:
-            if place in OPERATORS[name].places:
+            if place in OPERATORS[name].places and name not in OF_SESSIONS:
                 yield tools, name
 
 
@@ -312,6 +315,10 @@ SENSELESS: Mapping[tuple[str, Place], str] = {
         (name, "model"): "a model changes nothing in the world"
         for name in ("silent_noop", "lost_ack")
     },
+    **{
+        ("session_lost", place): "only an MCP server over HTTP has sessions"
+        for place in ("http", "model-boundary", "model")
+    },
     ("protocol_error", "model"): "a model's answer has no protocol around it",
     ("protocol_error", "http"): "plain HTTP has no protocol around the result",
     ("delay", "model-boundary"): "a result that is in a model request is not late any more",
@@ -323,7 +330,7 @@ SENSELESS: Mapping[tuple[str, Place], str] = {
 def test_each_cell_strikes_or_has_its_reason() -> None:
     every = {(name, place) for name in OPERATORS for place in get_args(Place.__value__)}
     strikes = {(name, PLACES[tools]) for tools, name in cells()}
-    strikes |= {(name, "model") for name in AT_MODEL}
+    strikes |= {(name, "model") for name in AT_MODEL} | {(name, "mcp") for name in OF_SESSIONS}
     assert strikes | SENSELESS.keys() == every
     assert not strikes & SENSELESS.keys()
 

@@ -1,7 +1,8 @@
 """A program without a model that uses a shop over MCP: `mcp_program.py HABIT WHERE ORDER`.
 
 WHERE is a URL, or the command of a server over stdio. The program refunds a tenth of an order; one
-with the habit `hasty` sends a refund that failed again, one with `careful` reports it.
+with the habit `hasty` sends a refund that failed again, one with `reconnects` does so in another
+session, one with `careful` reports it.
 """
 
 import asyncio
@@ -16,11 +17,14 @@ from mcp import Client, MCPError, StdioServerParameters
 async def main(habit: str, where: str, order: str) -> str:
     words = shlex.split(where)
     server = StdioServerParameters(command=words[0], args=words[1:])
-    async with Client(where if "://" in where else server, mode="legacy") as client:
+    target = where if "://" in where else server
+    async with Client(target, mode="legacy") as client:
 
-        async def call(tool: str, **arguments: object) -> dict[str, Any]:
+        async def call(
+            tool: str, *, session: Client = client, **arguments: object
+        ) -> dict[str, Any]:
             try:
-                result = await client.call_tool(tool, arguments)
+                result = await session.call_tool(tool, arguments)
                 part = result.content[0]
                 value = json.loads(part.text) if part.type == "text" else None
             except (MCPError, ValueError) as error:
@@ -35,6 +39,9 @@ async def main(habit: str, where: str, order: str) -> str:
         paid = await call("issue_refund", **wanted)
         if "error" in paid and habit == "hasty":
             paid = await call("issue_refund", **wanted)
+        if "error" in paid and habit == "reconnects":
+            async with Client(target, mode="legacy") as other:
+                paid = await call("issue_refund", session=other, **wanted)
         if "error" in paid:
             return f"I could not refund order {order}: {paid['error']}"
         return f"Done: order {order} got a refund of {paid['amount']}."

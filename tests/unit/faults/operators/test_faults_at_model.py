@@ -7,6 +7,8 @@ import json
 from collections.abc import Callable
 from copy import replace
 from dataclasses import dataclass
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from itertools import count
 
 import orjson
@@ -213,7 +215,7 @@ class Struck:
         return read
 
 
-def strike(fault: Fault, name: str = "chat", *, stream: bool = False) -> Struck:
+def strike(fault: Fault, name: str = "chat", *, stream: bool = False, began: float = 0.0) -> Struck:
     dialect = DIALECTS[name]
     clean = Agent(TapChain([ConversationTap()]), dialect, stream=stream)
     site = select_site(derive_steps(clean.seen), fault, bind_operator(fault))
@@ -222,7 +224,7 @@ def strike(fault: Fault, name: str = "chat", *, stream: bool = False) -> Struck:
         [BoundFault(fault=fault, site=site)],
         watch,
         injections.append,
-        seeds=RunSeeds(run="r", trace="t"),
+        seeds=RunSeeds(run="r", trace="t", began=began),
     )
     agent = Agent(TapChain([watch, nemesis]), dialect, stream=stream)
     return Struck(agent, tuple(injections), nemesis, clean)
@@ -246,6 +248,27 @@ def test_a_sham_at_the_model_changes_no_byte_and_no_time(name: str, stream: bool
     assert [x.answered_by for x in struck.agent.seen] == ["live"] * 4
     assert (struck.injection.place, struck.injection.sham) == ("model", True)
     assert decide_consumption(struck.injection, struck.told, struck.agent.seen).consumed is True
+
+
+@every_dialect
+def test_a_used_up_limit_is_stated_as_its_provider_does(name: str) -> None:
+    params: dict[str, Scalar] = {"code": 429, "retry_after": 75, "retry_as": "date"}
+    struck = strike(at_model("http_status", params=params), name, began=4_102_444_800.0)
+    answer, at = struck.got.response, 4_102_444_800.0 + struck.got.started + 75
+    assert answer is not None
+    read = parsedate_to_datetime(find_header(answer.headers, "retry-after") or "")
+    assert read.timestamp() == int(at), "a date of the run's own clock"
+    headers = {k: v for k, v in answer.headers if "ratelimit" in k}
+    if name in ("chat", "responses"):
+        assert headers["x-ratelimit-reset-requests"] == "1m15s"
+        assert headers["x-ratelimit-remaining-tokens"] == "0"
+    elif name == "messages":
+        reset = datetime.fromisoformat(headers["anthropic-ratelimit-tokens-reset"])
+        assert reset.timestamp() == int(at)
+    else:
+        assert headers == {}
+    details = json.loads(answer.body)["error"]["details"] if name == "gemini" else []
+    assert [each["retryDelay"] for each in details] == ["75s"] * (name == "gemini")
 
 
 @every_dialect

@@ -44,6 +44,7 @@ class Server:
     schema: object = None
     hints: object = None
     meta: Mapping[str, object] | None = None
+    session: str | None = None
 
     def result(self) -> dict[str, object]:
         said: dict[str, object] = {"_meta": {"took": 3}}
@@ -109,7 +110,8 @@ class Run:
         if self.server.way == "stdio":
             request = Request(method="MESSAGE", url="stdio://shop/", body=body)
             return self.exchange(request, "stdio", answered((), answer))
-        request = Request(method="POST", url="http://shop/mcp", body=body)
+        sent: Headers = (("mcp-session-id", self.server.session),) if self.server.session else ()
+        request = Request(method="POST", url="http://shop/mcp", headers=sent, body=body)
         headers: Headers = (("content-type", "application/json"),)
         if self.server.way == "stream":
             answer = b"event: message\r\ndata: " + answer + b"\r\n\r\n"
@@ -140,6 +142,11 @@ def struck(name: str, server: Server | None = None, **params: Scalar) -> tuple[E
     fault = Fault(name=name, at="mcp", params=params)
     run = Run(server or Server(), fault)
     return run.call(), run
+
+
+def status(exchange: Exchange) -> int:
+    assert exchange.response is not None
+    return exchange.response.status
 
 
 def response(exchange: Exchange) -> dict[str, object]:
@@ -220,6 +227,19 @@ def test_a_status_is_one_of_the_post_and_over_stdio_there_is_none() -> None:
     exchange, run = struck("http_status", Server(way="stdio"))
     assert run.injections == []
     assert "no HTTP status; use tool_error" in run.nemesis.no_site[0]
+
+
+def test_a_lost_session_is_unknown_until_the_client_begins_another() -> None:
+    exchange, run = struck("session_lost", Server(way="json", session="s1"))
+    assert (status(exchange), status(run.call("c2"))) == (404, 404)
+    assert not any("tools/call" in asked for asked in run.asked)
+    assert [each.error_channel for each in run.injections] == ["http"]
+    run.server.session = "s2"
+    assert status(run.call("c3")) == 200
+    for way in ("stateless", "stdio"):
+        exchange, run = struck("session_lost", Server(way=way))
+        assert (run.injections, status(exchange)) == ([], 200)
+        assert "session" in run.nemesis.no_site[0] or "stdio" in run.nemesis.no_site[0]
 
 
 @pytest.mark.parametrize(("way", "channel"), [("json", "http"), ("stdio", "flag")])

@@ -87,7 +87,8 @@ class Run:
 
     def exchange(self, url: str, body: bytes, answer: Response) -> Exchange:
         at = float(next(self.seqs))
-        request = Request(method="POST", url=url, body=body)
+        headers = (("mcp-session-id", "s1"),) if url.endswith("/mcp") else ()
+        request = Request(method="POST", url=url, headers=headers, body=body)
         x = self.taps.request(Exchange(seq=int(at), request=request, started=at))
         if x.response is None and x.error is None:
             chunks = tuple(replace(chunk, at=at) for chunk in answer.chunks)
@@ -151,7 +152,8 @@ def test_a_strike_is_what_the_model_is_told_and_what_the_record_says(
         told.call_id for told, was in zip(last, clean, strict=True) if told.text != was.text
     ]
     silent = name in ("sham", "delay", "silent_noop")
-    assert differing == ([] if silent else [injection.call_id])
+    later = ["c4"] if operator.ends_session else []
+    assert differing == ([] if silent else [injection.call_id, *later])
     if place == "model-boundary" and not silent:
         told = next(each.text for each in last if each.call_id == injection.call_id)
         assert told.encode() == injection.mutated
