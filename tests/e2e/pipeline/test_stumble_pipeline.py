@@ -45,6 +45,10 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+KNOWN_PROGRAMS = ("--programs-seed", "0")
+"""Those whose answers the agent has, and which are not chosen anew."""
+
+
 @pytest.fixture
 def here(tmp_path: Path, prepared: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with an agent that asks no model."""
@@ -66,8 +70,7 @@ def stumble(*words: object, code: int = 0) -> str:
 
 def pipeline(here: Path, *words: str, stages: str = "T1,T2", sandbox: str = "process") -> str:
     own = ("--agent", f"{here}/agent", "--env", "HERE", "--sandbox", sandbox, "--stages", stages)
-    known = ("--programs-seed", "0")  # whose answers the agent has
-    return stumble("pipeline", "run", *own, *known, *words)
+    return stumble("pipeline", "run", *own, *KNOWN_PROGRAMS, *words)
 
 
 def rows(columns: str) -> list[list[Any]]:
@@ -176,6 +179,7 @@ def test_what_was_graded_is_not_lost_when_all_is_killed(here):
         "none",
         "--stages",
         "T0,T1",
+        *KNOWN_PROGRAMS,
     ]
     command = [sys.executable, "-m", "stumble", *words]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as running:

@@ -112,7 +112,7 @@ def test_a_provider_that_never_answers_is_named_and_no_score_of_the_agent(
         closed.bind(("127.0.0.1", 0))  # and never listens
         shown = stumble(
             *("pipeline", "run", "--agent", f"{sys.executable} {tmp_path}/agent.py {{task}}"),
-            *("--stages", "T0", "--sandbox", "none"),
+            *("--stages", "T0", "--sandbox", "none", "--programs-seed", "0"),
             *("--host", f"model.example=127.0.0.1:{closed.getsockname()[1]}"),
             code=6,
         )
