@@ -24,6 +24,7 @@ from tests.support.stores.noisy_agents import (
     judge_campaign,
 )
 from traces.model import NoticeSignal
+from traces.store.sql import run_question
 
 POLICIES = (*VALUE_POLICIES, *ERROR_POLICIES)
 RATES = ("recovery_rate", "silent_rate", "handled_rate", "ends_right_rate")
@@ -131,6 +132,25 @@ def test_bounds_of_campaigns_of_noisy_agents_hold_the_truth(
                 widths.append(most - least)
     assert sum(held) >= 0.95 * len(held)
     assert sorted(widths)[len(widths) // 2] <= 0.25
+
+
+@pytest.mark.gate
+def test_the_rate_of_noticing_holds_the_truth(campaigns: Sequence[Sequence[JudgedRun]]) -> None:
+    """Between its bounds, and with its interval around them, whatever the unknown runs are."""
+    with empty() as sql:
+        store(sql, [row for n, runs in enumerate(campaigns) for row in _list_rows(n, runs)])
+        question = run_question(sql, "signal_detection")
+        names = [column[0] for column in question.description or ()]
+        rows = [dict(zip(names, values, strict=True)) for values in question.fetchall()]
+    pooled = {int(row["model"]): row for row in rows if row["detect"] is None}
+    assert len(pooled) == len(campaigns)
+    held = []
+    for number, row in pooled.items():
+        truth = sum(run.truth.noticed for run in campaigns[number]) / len(campaigns[number])
+        lo = min(row["hit_least"], 1 if row["hit_lo"] is None else row["hit_lo"])
+        hi = max(row["hit_most"], 0 if row["hit_hi"] is None else row["hit_hi"])
+        held.append(lo - 1e-9 <= truth <= hi + 1e-9)
+    assert sum(held) >= 0.95 * len(held)
 
 
 def _list_rows(number: int, runs: Sequence[JudgedRun]) -> Iterator[Strike]:

@@ -5,6 +5,8 @@
 -- detect NULL: all faults together. d_prime is NULL where a rate is 0 or 1. youden is the
 -- difference, its interval that of two independent rates (Newcombe). corrected: the hit rate behind
 -- a judge of that sensitivity and specificity (Rogan and Gladen), to be measured on >= 100 labels.
+-- _unknown counts those of which it is not known if they were noticed, _least and _most are the rate
+-- with all of them against and for.
 -- Another judge version, or another verifier of the same recordings, is another row (measured_by),
 -- and is set against its own shams only.
 WITH per_trace AS (
@@ -16,15 +18,23 @@ WITH per_trace AS (
         sham,
         detect,
         trace,
-        count(*)::DOUBLE AS n,
-        count(*) FILTER (noticed)::DOUBLE AS y
-    FROM judged_injections
+        count(*) FILTER (known)::DOUBLE AS n,
+        count(*) FILTER (known AND noticed)::DOUBLE AS y,
+        count(*) FILTER (NOT known)::DOUBLE AS k_unknown
+    FROM (
+        SELECT
+            *,
+            state = 'consumed' AND noticed IS NOT NULL AND NOT broken AND (sham OR judged) AS known
+        FROM judged_injections
+    )
     WHERE
-        state = 'consumed'
-        AND noticed IS NOT NULL
-        AND NOT broken
-        AND (sham OR judged)
-        AND ($model IS NULL OR model = $model)
+        ($model IS NULL OR model = $model)
+        AND (
+            known
+            OR state IN ('consumed', 'undecided') AND noticed IS NULL AND NOT several_faults
+            AND coalesce(baseline_valid, true)
+            AND (class IS DISTINCT FROM 'crashed' OR steps_after IS NOT NULL)
+        )
     GROUP BY GROUPING SETS (
         (agent, model, world, measured_by, sham, trace),
         (agent, model, world, measured_by, sham, trace, detect)
@@ -33,7 +43,15 @@ WITH per_trace AS (
 ),
 
 rates AS (
-    SELECT agent, model, world, measured_by, sham, detect, clustered(list(y), list(n)) AS notice
+    SELECT
+        agent,
+        model,
+        world,
+        measured_by,
+        sham,
+        detect,
+        clustered(list(y), list(n)) AS notice,
+        unknown_bounds(sum(y), sum(n), sum(k_unknown)) AS bounds
     FROM per_trace
     GROUP BY agent, model, world, measured_by, sham, detect
 )
@@ -49,9 +67,15 @@ SELECT
     fault.notice.rate AS hit,
     fault.notice.lo AS hit_lo,
     fault.notice.hi AS hit_hi,
+    fault.bounds.unknown AS hit_unknown,
+    fault.bounds.least AS hit_least,
+    fault.bounds.most AS hit_most,
     sham.notice.rate AS false_alarm,
     sham.notice.lo AS false_alarm_lo,
     sham.notice.hi AS false_alarm_hi,
+    coalesce(sham.bounds.unknown, 0) AS false_alarm_unknown,
+    sham.bounds.least AS false_alarm_least,
+    sham.bounds.most AS false_alarm_most,
     d_prime(fault.notice.rate, sham.notice.rate) AS d_prime,
     youden(fault.notice.rate, sham.notice.rate) AS youden,
     newcombe_lo(fault.notice, sham.notice) AS youden_lo,
