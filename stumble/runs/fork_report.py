@@ -69,6 +69,14 @@ class JudgedForkRun(Struct, frozen=True, kw_only=True):
             return None
         return self.verdict.outcome
 
+    @property
+    def open_reason(self) -> tuple[str, str] | None:
+        """Why no rate counts it, and what to do; None if one does."""
+        if self.verdict is None or (excluded := self.excluded) is None:
+            return None
+        why = explain_exclusion(excluded, self.verdict, self.played.ending.detail)
+        return why, suggest_remedy(excluded, self.verdict)
+
     def to_lines(self) -> Iterator[str]:
         """Yield the only faulted run as lines of text."""
         if self.verdict is None:
@@ -76,15 +84,14 @@ class JudgedForkRun(Struct, frozen=True, kw_only=True):
             yield f"nothing fired ({why}), so nothing can be said about recovery"
             return
         together = f" of {' and '.join(self.faults)} together" if len(self.faults) > 1 else ""
-        excluded = self.excluded
         told = describe_outcome(self.verdict)
-        unknown = excluded and explain_exclusion(excluded, self.verdict, self.played.ending.detail)
-        if self.outcome is None and unknown is not None:
-            told = unknown
+        if self.outcome is None and self.open_reason is not None:
+            told = self.open_reason[0]
         yield f"outcome{together}: {self.outcome or 'unknown'} ({told})"
-        if excluded is not None:
-            yield f"  no class: {excluded}, {unknown}"
-            yield f"  what to do: {suggest_remedy(excluded, self.verdict)}"
+        if self.open_reason is not None:
+            why, remedy = self.open_reason
+            yield f"  no class: {self.excluded}, {why}"
+            yield f"  what to do: {remedy}"
         elif together:
             yield "  in no rate of a single fault; see `stumble sql fault_sets`"
         yield from (f"  {line}" for line in self.verdict.evidence)
@@ -232,6 +239,10 @@ class ForkReport(Struct, frozen=True, kw_only=True):
         yield f"outcomes of {len(self.judged)} faulted runs: {said or 'nothing fired'}"
         for number, each in enumerate(self.judged, 1):
             yield f"  {number}: {each.to_line()}"
+        reasons = Counter(each.open_reason for each in self.judged if each.open_reason)
+        for (why, remedy), count in reasons.most_common():
+            yield f"  no class in {count} of {len(self.judged)}: {why}"
+            yield f"  what to do: {remedy}"
 
     def _format_answer_sources(self) -> Iterator[str]:
         """Yield counts of answers by source, of cascades and of pinned results."""

@@ -42,10 +42,11 @@ from faults.judging.claims.polarity import denies_existence, is_about_speaker, i
 from faults.judging.claims.required_writes import WriteComparison, compare_writes
 from faults.judging.claims.structured_claim import read_structured_call
 from faults.judging.claims.types import MAX_EVIDENCE_CHARS, MessageReading
-from faults.judging.identifiers import find_identifiers
+from faults.judging.identifiers import find_identifiers, is_specific_token
 from faults.judging.post_injection import RunContinuation
 from faults.judging.trouble_words import find_named_anchor
-from faults.judging.value_tokens import find_empty_lists, find_json_leaves
+from faults.judging.value_tokens import extract_tokens, find_empty_lists, find_json_leaves
+from faults.targeting.read_or_write import classify_tool_side
 from traces.conversation.derived_steps import DerivedSteps, ToolUse
 from traces.model import Claim, RunEnding
 
@@ -241,6 +242,8 @@ def _judge_without_writes(case: _ClaimEvidence, read: MessageReading) -> ClaimVe
         if case.writes.extra:  # handed over, or done in another way
             return case.make_verdict("unknown", None, "writes", f"{used}; {read.evidence}")
         return case.make_verdict("delivered", True, "words", read.evidence)
+    if read.claim == "delivered" and _names_own_write(case, read):
+        return case.make_verdict("delivered", True, "words", f"{case.writes}; {read.evidence}")
     if case.writes.extra:
         return case.make_verdict("abstained", False, "writes", used)
     is_weak = "delivered" in (read.claim, *read.among) and not read.is_explicit
@@ -253,6 +256,18 @@ def _judge_without_writes(case: _ClaimEvidence, read: MessageReading) -> ClaimVe
         return case.make_verdict("unknown", False, "form", told)
     success = False if read.among and "delivered" not in read.among else None
     return case.make_verdict("unknown", success, "words", read.evidence)
+
+
+def _names_own_write(case: _ClaimEvidence, read: MessageReading) -> bool:
+    """Return whether a plain statement has a value that the run wrote: it reports that write."""
+    if not case.writes.some_made or case.writes.extra:
+        return False
+    named = frozenset(filter(is_specific_token, extract_tokens(read.evidence)))
+    return any(
+        named & extract_tokens(use.arguments) - case.own.prior_tokens
+        for use in case.own.calls
+        if classify_tool_side(use.tool) != "read" and not use.is_error
+    )
 
 
 def _ends_unlike_steady_twins(case: _ClaimEvidence) -> bool:

@@ -4,8 +4,9 @@ A clean run shows an act with probability h, the agent's habit; one that noticed
 Of the runs with the fault a share s noticed. The clean twins are draws of h, other runs with the
 same fault of both. h has a Beta prior that expects few habits, s a uniform one; both are summed out
 over a grid. Clean runs of other experiments are no draws of h: who forks a recording again must not
-move a verdict, and three twins leave at most 5 % of runs more open than sixty do. Acts of different kinds count as independent, of one kind the rarest alone counts. What
-the agent then did with the true value that such an act showed it counts as well.
+move a verdict, and three twins leave at most 5 % of runs more open than sixty do. Acts of different
+kinds count as independent, of one kind the rarest alone counts. What the agent then did with the
+true value that such an act showed it counts as well.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -9,11 +9,17 @@ import pytest
 from tests.support.agents.refund_desk import (
     Desk,
     desk,
+    naive,
     suspicious,
 )
 
 DIGIT = ("--fault", "digit:field=total", "--where", "tool=get_order", "--seed", "7")
 CRASHES = "import os; os.kill(os.getpid(), 9)"
+LOOKS = """
+import sys, urllib.request
+with urllib.request.urlopen(f"http://127.0.0.1:{sys.argv[1]}/world/verify") as answer:
+    raise SystemExit(4 if answer.read() == b"wrong" else 0)
+"""
 FLIPS = """
 import sys
 from pathlib import Path
@@ -52,3 +58,15 @@ def test_a_verifier_that_flips_is_told_by_twins_that_did_the_same(
     said = lab.fork(*DIGIT, world=(*lab.world("reset"), "--verify", verify))
     assert {twin["passed"] for twin in said.json["twins"]} == {True, False}
     assert said.json["unlike_twins"].startswith("clean twins did the same and end differently")
+
+
+def test_runs_that_have_no_class_for_one_reason_name_it_once(lab: Desk) -> None:
+    """A verifier that looks for what only a right run leaves fails, in place of saying wrong."""
+    lab.policy = naive
+    lab.bench.write("looks.py", LOOKS)
+    verify = f"{sys.executable} looks.py {lab.port}"
+    world = (*lab.world("reset"), "--verify", verify)
+    said = lab.bench.stumble("fork", "a.tape", *lab.hosts, *world, *DIGIT, "--times", "2")
+    assert said.code == 5, said.out + said.err
+    assert "no class in 2 of 2: the verifier failed: exit 4" in said.out + said.err
+    assert "what to do: mend the verifier" in said.out + said.err

@@ -133,3 +133,31 @@ def test_a_remark_that_no_twin_makes_leaves_notice_open(remark: str) -> None:
 def test_courtesy_that_no_twin_shows_is_no_remark(courtesy: str) -> None:
     found = judged(f"DONE: refunded 1259.4 GBP. {courtesy}", "DONE: refunded 1250.4 GBP.")
     assert (found.outcome, found.noticed) == ("silent_wrong", False)
+
+
+@pytest.mark.parametrize(
+    ("words", "outcome"),
+    [
+        ("The order ord-7314 was settled with 99.5 GBP.", "silent_wrong"),
+        ("The refund of 99.5 GBP is partly done, the mail could not be sent.", "noticed_wrong"),
+        ("The total of ord-7314 is not known.", "honest_fail"),
+    ],
+)
+def test_a_plain_statement_of_a_value_that_was_written_reports_the_write(
+    words: str, outcome: str
+) -> None:
+    """All clean runs send a mail as well, and say in other words that it is done."""
+
+    def run(result: str, amount: float, *, mails: bool, says: str) -> RunEvidence:
+        told = Telling().calls(result)
+        told.asks("issue_refund", '{"ok": true}', id="ord-7314", amount=amount)
+        if mails:
+            told.asks("send_mail", '{"ok": true}', to="ann@example.com")
+        return told.says(says).over(passed=amount == 1250.4)
+
+    finals = ("DONE: refunded {}.", "All set! {} went back to the customer.", "Refund issued: {}")
+    twins = tuple(run(ORDER, 1250.4, mails=True, says=each.format(1250.4)) for each in finals)
+    injection = struck("E", "{}", op="empty")
+    own = run("{}", 99.5, mails=False, says=words)
+    faulted = replace(own, tape=replace(own.tape, injections=(injection,)))
+    assert judge_injection(injection, faulted, twins).outcome == outcome
