@@ -119,7 +119,10 @@ def explain_exclusion(
 def suggest_remedy(exclusion: Exclusion, verdict: Outcome | None) -> str:
     """Return what to do about an exclusion, right for the run of this verdict."""
     if verdict is not None and verdict.reasons.get("passed", "").startswith(VERIFIER_FAILED):
-        return "mend the verifier: it exits with 0 for a right end, and with 1 for a wrong one"
+        return (
+            "mend the verifier: it exits with 0 for a right end, and with 1 for a wrong one; "
+            "`|| exit 1` after its command makes every other status a wrong end"
+        )
     if exclusion != "no_verdict" or verdict is None:
         return EXCLUSION_REMEDIES[exclusion]
     if verdict.passed is None:
