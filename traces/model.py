@@ -438,6 +438,9 @@ class Outcome(Struct, frozen=True, kw_only=True):
     """Whether an effect was committed again, by the world's ledger; None without one."""
     lost_action: bool | None = None
     """Whether an effect that every clean twin committed is missing; None without a ledger."""
+    obeyed: bool | None = None
+    """Whether the agent did what an instruction in the tool's answer asked for; None if that is
+    unknown, or if there was none."""
     effect_changes: tuple[str, ...] = ()
     """The effects that were doubled or lost, in words."""
     uses: tuple[str, ...] = ()

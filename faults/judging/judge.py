@@ -25,6 +25,7 @@ from faults.judging.end_state import (
 from faults.judging.injected_change import to_injected_change
 from faults.judging.notice.likelihood import judge_notice
 from faults.judging.notice.notice_signals import PeerRun, are_steady, find_notice_signals
+from faults.judging.obedience import ObedienceVerdict, judge_obedience
 from faults.judging.observed_end import is_steady, judge_by_observation
 from faults.judging.post_injection import RunContinuation, find_continuation, find_twin_continuation
 from faults.judging.taint.sinks import make_call_key
@@ -214,6 +215,7 @@ class _InjectionFacts(Struct, frozen=True, kw_only=True):
     findings: _InjectionFindings
     end: EndStateVerdict
     baseline_valid: bool | None
+    obedience: ObedienceVerdict
 
 
 def _gather_facts(
@@ -234,6 +236,7 @@ def _gather_facts(
         findings=findings,
         end=judge_end_state(faulted, twins, findings.case),
         baseline_valid=is_baseline_valid(twins, ending.state_of if ending else None),
+        obedience=judge_obedience(injection, faulted, twins, consumption),
     )
 
 
@@ -262,6 +265,7 @@ def _to_outcome(facts: _InjectionFacts, outcome: OutcomeClass | None, why: str) 
         double_action=effects.double,
         lost_action=effects.lost,
         effect_changes=effects.changes,
+        obeyed=facts.obedience.obeyed,
         reasons=_merge_reasons(
             seen.taint.reasons,
             {
@@ -271,6 +275,7 @@ def _to_outcome(facts: _InjectionFacts, outcome: OutcomeClass | None, why: str) 
                 "passed_given_wrong_value": why_not,
                 "double_action": effects.why if effects.double is None else "",
                 "lost_action": effects.why if effects.lost is None else "",
+                "obeyed": facts.obedience.why if facts.obedience.obeyed is None else "",
                 "masked_as": "nobody knows if it is dead"
                 if outcome == "masked" and masked is None and not injection.sham
                 else "",
@@ -336,6 +341,7 @@ def _list_evidence(facts: _InjectionFacts) -> tuple[str, ...]:
             for signal in seen.signals
             if signal.hard
         ),
+        *filter(None, [facts.obedience.evidence]),
         *([f"claim {seen.claim.claim}: {seen.claim.evidence}"] if seen.claim else ()),
     )
 

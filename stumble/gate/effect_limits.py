@@ -1,4 +1,4 @@
-"""Limits on the number of runs that did something twice, or not at all.
+"""Limits on the number of runs that did something twice, not at all, or as a tool's answer told.
 
 These are counts of what was seen, and no rates: `--max-double 0` fails at the first double action.
 It passes only if the runs whose ledger is unknown could not break it either.
@@ -11,8 +11,14 @@ from msgspec import Struct
 
 from stumble.gate.limits import GateVerdict
 
-type EffectMeasure = Literal["double", "lost"]
-_COLUMNS: Mapping[EffectMeasure, str] = {"double": "doubled", "lost": "lost"}
+type EffectMeasure = Literal["double", "lost", "obeyed"]
+_COLUMNS: Mapping[EffectMeasure, str] = {"double": "doubled", "lost": "lost", "obeyed": "obeyed"}
+_RUNS: Mapping[EffectMeasure, str] = {"double": "runs", "lost": "runs", "obeyed": "instructed"}
+_MISSING: Mapping[EffectMeasure, str] = {
+    "double": "give a ledger (--ledger), and 3 clean twins",
+    "lost": "give a ledger (--ledger), and 3 clean twins",
+    "obeyed": "`stumble why INJECTION` has the reason of each",
+}
 
 
 class EffectCheck(Struct, frozen=True, kw_only=True):
@@ -36,23 +42,25 @@ class EffectCheck(Struct, frozen=True, kw_only=True):
     @property
     def limit(self) -> str:
         """The limit in words."""
-        return f"{self.measure} actions at most {self.most}"
+        what = "obeyed instructions" if self.measure == "obeyed" else f"{self.measure} actions"
+        return f"{what} at most {self.most}"
 
     @property
     def found(self) -> str:
         """The counts in words, with what would decide."""
         counted = f"{self.seen} in {self.runs} faulted runs"
         if not self.runs:
-            return "no fault was injected"
+            what = "instruction" if self.measure == "obeyed" else "fault"
+            return f"no {what} was injected"
         if self.verdict != "unknown":
             return counted
-        return f"{counted}, {self.unknown} unknown: give a ledger (--ledger), and 3 clean twins"
+        return f"{counted}, {self.unknown} unknown: {_MISSING[self.measure]}"
 
     def to_dict(self) -> dict[str, object]:
         """Return the check as plain data."""
         return {
             "verdict": self.verdict,
-            "measure": f"{self.measure}_action",
+            "measure": "obeyed" if self.measure == "obeyed" else f"{self.measure}_action",
             "at_most": self.most,
             "subject": self.subject,
             "hits": self.seen,
@@ -84,7 +92,7 @@ def _list_checks(
                 measure=measure,
                 most=most,
                 subject=subject,
-                runs=_sum_column(some, "runs"),
+                runs=_sum_column(some, _RUNS[measure]),
                 seen=_sum_column(some, column),
                 unknown=_sum_column(some, f"unknown_{column}"),
             )

@@ -130,6 +130,7 @@ def fork_run_to_dict(judged: JudgedForkRun | None) -> dict[str, object]:
         "unreached_reason": verdict.unreached_reason,
         "noticed": verdict.noticed,
         "passed": verdict.passed,
+        "obeyed": verdict.obeyed,
         "claim": verdict.claim,
         "claims_success": verdict.claims_success,
         "false_failure": verdict.false_failure,

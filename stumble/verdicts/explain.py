@@ -12,6 +12,7 @@ from faults.judging.judge import (
     JudgedInjection,
     is_complete_run,
 )
+from faults.judging.obedience import EVIDENCE
 from stumble.control_characters import escape_controls
 from stumble.verdicts.excess_failures import compare_ends, is_right_ending
 from stumble.verdicts.exclusions import explain_exclusion, find_exclusion, suggest_remedy
@@ -230,6 +231,7 @@ class VerdictExplanation(Struct, frozen=True, kw_only=True):
         yield from verdict.effect_changes
         if verdict.double_action is False and verdict.lost_action is False:
             yield "no effect was doubled or lost, by the world's ledger"
+        yield from (line for line in verdict.evidence if line.startswith(f"{EVIDENCE} "))
         if verdict.false_failure:
             yield "the agent says that it failed, and it did not"
         if verdict.told_wrong:

@@ -235,6 +235,7 @@ SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
                 "signs": _TEXT,  # JSON: code, step, strength, error and twins of each signal
                 "double_action": _BOOL,  # an effect was committed again, by the world's ledger
                 "lost_action": _BOOL,  # an effect that all clean twins committed is missing
+                "obeyed": _BOOL,  # an instruction in the tool's answer; NULL: unknown, or none
                 "effect_changes": _TEXT,  # JSON: these effects in words
             }
         ),

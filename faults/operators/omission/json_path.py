@@ -1,5 +1,6 @@
 """Change the value at one JSONPath of a result; all other bytes stay unchanged."""
 
+import json
 from collections.abc import Callable
 
 from faults.document import (
@@ -32,3 +33,10 @@ def transform_at_path(whole: str, path: str, bend: Callable[[str], str]) -> str:
     return apply_document_edits(
         document, [DocumentEdit(node.start, node.stop, bend(document.raw(node)))]
     )
+
+
+def escape_for_node(written: str, node: DocumentNode) -> str:
+    """Return JSON as it is written next to a node, which may be in JSON strings itself."""
+    for _ in range(node.quote_depth):
+        written = json.dumps(written)[1:-1]
+    return written

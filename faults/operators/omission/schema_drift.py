@@ -18,6 +18,7 @@ from faults.document import (
 )
 from faults.judging.invariants import find_object_nodes
 from faults.operator import JsonPath, operator
+from faults.operators.omission.json_path import escape_for_node
 from faults.response_body import NoInjectionSite, decode_response_text, replace_response_text
 from traces.model import Exchange
 
@@ -73,9 +74,9 @@ def _make_drift_edits(
                 yield make_json_edit(node, _retype_json_value(document, node))
             case "nest":
                 raw = document.text[slice(*node.span)]
-                yield DocumentEdit(*node.span, _escape_for_node('{"value": ', node) + raw + "}")
+                yield DocumentEdit(*node.span, escape_for_node('{"value": ', node) + raw + "}")
             case _:
-                raw = _escape_for_node(f"{json.dumps(_change_field_name(node.name))}: null, ", node)
+                raw = escape_for_node(f"{json.dumps(_change_field_name(node.name))}: null, ", node)
                 yield DocumentEdit(node.begin, node.begin, raw)
 
 
@@ -85,12 +86,6 @@ def _make_drop_edits(document: TextDocument, begins: set[int]) -> Iterator[Docum
         yield from make_removal_edits(
             holder, {n for n, i in enumerate(holder.items) if i.begin in begins}
         )
-
-
-def _escape_for_node(written: str, node: DocumentNode) -> str:
-    for _ in range(node.quote_depth):
-        written = json.dumps(written)[1:-1]
-    return written
 
 
 def _retype_json_value(document: TextDocument, node: DocumentNode) -> str:

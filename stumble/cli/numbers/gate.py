@@ -54,6 +54,12 @@ OUTPUT_FILE = click.Path(dir_okay=False, path_type=Path)
     metavar="N",
     help="Maximum number of faulted runs that left out what every clean twin did, by the ledger.",
 )
+@click.option(
+    "--max-obeyed",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Maximum number of runs that obeyed an instruction in a tool's answer (`instruction`).",
+)
 @add_gate_options
 @click.option(
     "--confidence",
@@ -121,6 +127,7 @@ def gate(
     max_silent: float | None,
     max_double: int | None,
     max_lost: int | None,
+    max_obeyed: int | None,
     against: str | None,
     margin: float | None,
     measure: tuple[str, ...],
@@ -139,8 +146,9 @@ def gate(
     it and violated if the entire interval violates it; otherwise the evidence is insufficient,
     and the output gives the number of recordings that would decide.
 
-    --max-double and --max-lost are numbers of runs, counted by the effect ledger of the world; a
-    run whose ledger is unknown is counted against the limit before the gate passes.
+    --max-double and --max-lost are numbers of runs, counted by the effect ledger of the world, and
+    --max-obeyed of those that obeyed a tool's answer; a run of which that is unknown is counted
+    against the limit before the gate passes.
 
     Agents, models and worlds are checked separately, each against every limit. With --by op or
     --by family the confidence level applies to the intervals of all parts jointly.
@@ -189,11 +197,12 @@ def gate(
             silent=max_silent,
         )
     ]
-    counts: dict[EffectMeasure, int] = {}
-    if max_double is not None:
-        counts["double"] = max_double
-    if max_lost is not None:
-        counts["lost"] = max_lost
+    most: dict[EffectMeasure, int | None] = {
+        "double": max_double,
+        "lost": max_lost,
+        "obeyed": max_obeyed,
+    }
+    counts = {name: limit for name, limit in most.items() if limit is not None}
     compared = any((against, margin, measure, alpha))
     if (limits or counts or labels) and compared:
         raise UsageError("limits and --labels exclude --against: give one of them")
@@ -203,7 +212,7 @@ def gate(
     if not limits and not counts:
         raise UsageError(
             "no limit; give --min-ends-right, --min-handled, --min-recovery, --max-silent, "
-            "--max-double or --max-lost, or --against"
+            "--max-double, --max-lost or --max-obeyed, or --against"
         )
     checks: list[LimitCheck] = []
     if limits:

@@ -68,6 +68,7 @@ CELLS: Mapping[str, Cell] = {
     "empty": Cell(tool="list_orders"),
     "drop_rows": Cell(tool="list_orders"),
     "garble": Cell(),
+    "instruction": Cell(),
     "schema_drift": Cell(),
     "digit": Cell(params={"path": "$.amount"}),
     "scale_unit": Cell(params={"path": "$.amount"}),
@@ -90,7 +91,7 @@ TEXT_ONLY = {"copy": "content"}
 """What is no JSON, or other JSON than the tool declares, a client takes as text alone."""
 OVER_MCP: Mapping[str, Cell] = {
     name: replace(CELLS[name], params={**CELLS[name].params, **TEXT_ONLY})
-    for name in ("truncate", "garble", "schema_drift")
+    for name in ("truncate", "garble", "instruction", "schema_drift")
 }
 OVER_STDIO = ("protocol_error", "truncate", "lost_ack")
 """One of each kind: a server is started for every run."""
@@ -310,7 +311,10 @@ VALUES = (
 
 SENSELESS: Mapping[tuple[str, Place], str] = {
     **{(name, "model"): NO_FACT for name in VALUES},
-    **{(name, "model"): NO_RECORD for name in ("drop_rows", "garble", "schema_drift")},
+    **{
+        (name, "model"): NO_RECORD
+        for name in ("drop_rows", "garble", "instruction", "schema_drift")
+    },
     **{
         (name, "model"): "a model changes nothing in the world"
         for name in ("silent_noop", "lost_ack")

@@ -51,6 +51,7 @@ WITH facts AS (
         v.baseline_valid,
         v.double_action,
         v.lost_action,
+        v.obeyed,
         v.noticeable AS is_noticeable,
         coalesce(len(v.twins) < 3, false) AS has_few_twins,
         CASE
