@@ -105,10 +105,15 @@ class AppendOnlyFile:
 
     def _flush(self) -> None:
         try:
-            os.fdatasync(self._file)
+            _sync_file(self._file)
         except OSError as error:
             # Raised by the next `append`, or by `close`.
             self.failed = error
+
+
+def _sync_file(file: int) -> None:
+    """Write a file's data to the disk; macOS has no fdatasync(2)."""
+    getattr(os, "fdatasync", os.fsync)(file)
 
 
 def _open_unnamed_file(folder: Path) -> int | None:

@@ -328,6 +328,17 @@ except TapeWriteError as error:
 """
 
 
+def test_a_tape_is_synced_on_a_system_without_fdatasync(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced = list[int]()
+    monkeypatch.delattr(os, "fdatasync")
+    monkeypatch.setattr(os, "fsync", synced.append)
+    path = written(tmp_path / "a.tape", exchange(1))
+    assert synced
+    assert [each.seq for each in read_tape(path).exchanges] == [1]
+
+
 def test_a_file_that_takes_no_more_stops_loudly_and_stays_readable(tmp_path: Path) -> None:
     path = tmp_path / "a.tape"
     said = subprocess.run(
