@@ -40,11 +40,16 @@ class CheckSetup(Struct, frozen=True, kw_only=True):
     show: "Callable[[], AbstractContextManager[ProgressListener]]"
 
 
+CLOSING_SECONDS, CLOSING_SHARE = 10.0, 0.1
+"""Of a budget: kept for the end of running agents (5 s and their grace) and for the result."""
+
+
 class BudgetClock:
-    """The time that a check has used, and what is left of its budget, in seconds."""
+    """The time that a check has used, and what is left of its budget for runs, in seconds."""
 
     def __init__(self, budget: float) -> None:
-        self._began, self._budget = time.monotonic(), budget
+        self._began = time.monotonic()
+        self._budget = budget - min(CLOSING_SECONDS, CLOSING_SHARE * budget)
 
     @property
     def used(self) -> float:
@@ -53,5 +58,5 @@ class BudgetClock:
 
     @property
     def left(self) -> float:
-        """Seconds of the budget that are left; 0 or less at its end."""
+        """Seconds that are left for runs; 0 or less when only the result is to be made."""
         return self._budget - self.used
