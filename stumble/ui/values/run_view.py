@@ -216,14 +216,15 @@ def _list_request_starts(exchanges: Sequence[Row]) -> dict[object, list[float]]:
 def _build_step_item(
     step: Row, seq: int | None, exchange: Row, usage: Row, struck: Mapping[object, str]
 ) -> RunItem:
-    source, is_answer = str(step["source"]), step["source"] == "agent"
+    source, is_agent = str(step["source"]), step["source"] == "agent"
+    is_answer = is_agent and exchange.get("kind") != "tool"  # a program's step is a request
     tokens = [_whole(usage.get(name)) for name in ("prompt_tokens", "completion_tokens")]
     known = [count for count in tokens if count is not None]
     cost = usage.get("cost_usd")
     return RunItem(
         key=str(step["step"]),
         kind=source if source in ("system", "user") else "agent",  # type: ignore[arg-type]
-        title=str(step["model"] or "model") if is_answer else source,
+        title=str(step["model"] or "model") if is_answer else "program" if is_agent else source,
         text=shorten(str(step["message"] or ""), SUMMARY_WIDTH),
         seq=seq,
         step=_whole(step["step"]) or 0,
@@ -282,7 +283,8 @@ def _name_tool_lane(call: Row, own: Row) -> str:
 def build_lanes(view: RunView, measure: Measure) -> tuple[ChartLane, ...]:
     """Return the lanes with their bars; tokens and dollars are laid end to end, in order."""
     bars: dict[str, list[LaneBar]] = {}
-    total = _measure_total(view, measure)
+    begin = _find_begin(view) if measure == "time" else 0.0
+    total = _measure_total(view, measure, begin)
     at = 0.0
     for item in view.items:
         if item.kind not in ("agent", "tool"):
@@ -290,7 +292,7 @@ def build_lanes(view: RunView, measure: Measure) -> tuple[ChartLane, ...]:
         size = _measure_item(item, measure)
         if measure != "time" and not size:
             continue
-        start = item.start if measure == "time" else at
+        start = item.start - begin if measure == "time" else at
         at += size
         lane = item.lane if item.lane in bars or len(bars) < MOST_LANES else OTHER_LANE
         bars.setdefault(lane, []).append(
@@ -306,9 +308,14 @@ def build_lanes(view: RunView, measure: Measure) -> tuple[ChartLane, ...]:
     return tuple(ChartLane(label=lane, bars=tuple(some)) for lane, some in bars.items())
 
 
-def _measure_total(view: RunView, measure: Measure) -> float:
+def _find_begin(view: RunView) -> float:
+    """Return the time of the first bar: the agent's own start is no part of the chart."""
+    return min((item.start for item in view.items if item.kind in ("agent", "tool")), default=0.0)
+
+
+def _measure_total(view: RunView, measure: Measure, begin: float) -> float:
     if measure == "time":
-        return view.end or 1.0
+        return view.end - begin if view.end > begin else 1.0
     return sum(_measure_item(item, measure) for item in view.items) or 1.0
 
 
