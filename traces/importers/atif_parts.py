@@ -46,14 +46,20 @@ def _may_have_parts(path: Path) -> bool:
 
 
 def _find_next(path: Path) -> Path | None:
-    """Return the file that a file names as its continuation, if that is beside it."""
+    """Return the file that a file names as its continuation, if that is beside it.
+
+    Collections of trajectories put a prefix before the names.
+    """
     try:
         data = read_unpacked_file(path)
         name = to_object(parse_json(data)).get(_NEXT) if _NEXT.encode() in data else None
     except (ValueError, OSError):
         return None
-    after = path.parent / Path(str(name)).name if name else None
-    return after if after is not None and after.is_file() else None
+    if not isinstance(name, str) or not name:
+        return None
+    found = [each for each in path.parent.glob("*.json") if each.name.endswith(Path(name).name)]
+    exact = [each for each in found if each.name == name]
+    return next(iter(exact or found), None) if exact or len(found) == 1 else None
 
 
 def join_parts(documents: Iterable[tuple[str, object]]) -> Iterator[tuple[str, object]]:

@@ -150,7 +150,10 @@ def add_conversation(rows: ConversationRows, talk: ImportedConversation) -> list
     facts = {name: value for name, value in talk.facts.items() if value is not None}
     if isinstance(facts.get("cost_usd"), int | float):
         facts = {"cost_source": "reported"} | facts
-    row |= _sum_usage(usages, requests) | _fit_columns("trajectories", facts, unfit)
+    known = _fit_columns("trajectories", facts, unfit)
+    row |= _sum_usage(usages, requests) | known
+    if not known.get("tokens") and (known.get("prompt_tokens") or known.get("completion_tokens")):
+        row["tokens"] = _add_tokens(row)
     row["model_family"] = find_model_family(row["model"])
     rows.trajectories.append(make_relation_row("trajectories", row))
     return unfit
@@ -195,13 +198,19 @@ def _sum_usage(usages: list[dict[str, object]], requests: int) -> dict[str, obje
     for name in TOKEN_COLUMNS:
         known = [count for each in usages if isinstance(count := each.get(name), int)]
         sums[name] = sum(known) if known else None
-    parts = [each for name in TOKEN_COLUMNS[::2] if isinstance(each := sums[name], int)]
-    sums["tokens"] = sum(parts) if parts else None
+    sums["tokens"] = _add_tokens(sums)
     for column, source in (("cost_reported_usd", "reported"), ("cost_usd", "list_price")):
         costs = [c for each in usages if isinstance(c := each.get(column), float)]
         if costs and len(costs) == (len(usages) if source == "reported" else requests):
             return sums | {"cost_usd": sum(costs), "cost_source": source}
     return sums
+
+
+def _add_tokens(counts: Mapping[str, object]) -> int | None:
+    """Return the tokens to and from models, those of either that are known."""
+    names = ("prompt_tokens", "completion_tokens")
+    parts = [each for name in names if isinstance(each := counts.get(name), int)]
+    return sum(parts) if parts else None
 
 
 def _fit_columns(
