@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from stumble.imports.safe_yaml import parse_safe_yaml
-from traces.importers import FORMATS, ImportFormat, har, vcr
+from traces.importers import FORMATS, ImportFormat, har, mock_servers, vcr
 from traces.importers.shared.file_reader import read_file_head, read_unpacked_file
 from traces.importers.shared.http_traffic import ImportedTraffic
 
@@ -63,6 +63,24 @@ TRAFFIC_FORMATS: tuple[TrafficFormat, ...] = (
     ),
     TrafficFormat(source=har.SOURCE, name=har.NAME, fits=_is_har, read=har.read_har_traffic),
     TrafficFormat(source=vcr.SOURCE, name=vcr.NAME, fits=_is_cassette, read=_read_cassette),
+    TrafficFormat(
+        source="nock",
+        name="recordings of nock",
+        fits=mock_servers.is_nock,
+        read=mock_servers.read_nock,
+    ),
+    TrafficFormat(
+        source="hoverfly",
+        name="simulations of hoverfly",
+        fits=mock_servers.is_hoverfly,
+        read=mock_servers.read_hoverfly,
+    ),
+    TrafficFormat(
+        source="wiremock",
+        name="mappings of WireMock",
+        fits=mock_servers.is_wiremock,
+        read=mock_servers.read_wiremock,
+    ),
 )
 
 

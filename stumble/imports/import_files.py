@@ -1,5 +1,6 @@
 """Import of files and folders one after the other; a bad file does not stop the others."""
 
+import copy
 import os
 import stat
 from collections import Counter
@@ -13,6 +14,7 @@ import orjson
 from msgspec import Struct, field
 
 from stumble.imports.detect_format import UNKNOWN_FORMAT, TrafficFormat, detect_file_format
+from stumble.imports.import_inputs import ImportInput, iter_inputs
 from stumble.imports.to_tape import make_import_id, write_imported_tape
 from stumble.llm.prices import compute_token_cost
 from stumble.store.tape_rows import write_run_rows
@@ -89,7 +91,8 @@ def import_recordings(
     paths, taped = tuple(paths), list[str]()
     batch = _ImportBatch(store, replace=replace)
     for number, path in enumerate(paths, 1):
-        batch.add(_read_one_file(store, path, taped, batch.held))
+        for each in iter_inputs(path, batch.held):
+            batch.add(_read_one_file(store, each, taped, batch.held))
         tell(number, len(paths))
         is_last = number == len(paths)
         if len(taped) >= INDEX_BATCH_TAPES or is_last:
@@ -158,19 +161,23 @@ def _check_regular_file(path: Path) -> None:
 
 
 def _read_one_file(
-    store: TraceStore, path: Path, taped: list[str], held: ExitStack
+    store: TraceStore, given: ImportInput, taped: list[str], held: ExitStack
 ) -> ImportedFile | _ReadFile:
+    path, shown = given.file, given.shown
     try:
+        if given.why is not None:
+            raise ValueError(given.why)
         _check_regular_file(path)
         format = detect_file_format(path)
         if isinstance(format, TrafficFormat):
-            return _import_traffic(store, path, format, taped)
+            done = _import_traffic(store, path, format, taped)
+            return copy.replace(done, path=shown)
         joined = held.enter_context(_open_joined_parts(store, path, format))
         clean = held.enter_context(_open_redacted_copy(store, joined))
         read = read_format_tables(format, clean, compute_token_cost)
     except (ValueError, OSError) as error:
-        return _refuse_file(path, error)
-    return _ReadFile(path=path, clean=clean, format=format.NAME, read=read)
+        return copy.replace(_refuse_file(path, error), path=shown)
+    return _ReadFile(path=shown, clean=clean, format=format.NAME, read=read)
 
 
 def _refuse_file(path: Path, error: Exception) -> ImportedFile:

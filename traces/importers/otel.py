@@ -1,8 +1,8 @@
 """Import OpenTelemetry spans of agents: each trace is a run.
 
 The file is JSON or JSON lines: spans as SDKs print them, lists of spans, OTLP of collectors (in
-protobuf too), or documents of Phoenix, Logfire and others that hold spans. See
-`traces/importers/spans`.
+protobuf too), spans of Jaeger and Zipkin, or documents of Phoenix, Logfire and others that hold
+spans. See `traces/importers/spans`.
 """
 
 from collections.abc import Iterator
@@ -30,10 +30,11 @@ def can_import(path: Path) -> bool:
         return False
     if SIGNS[0] in start or SIGNS[1] in start:
         return True
-    has_ids = any(sign in start for sign in SIGNS[2:]) and (
-        b"span_id" in start or b"spanId" in start
-    )
-    return has_ids and any(key in start for key in (b'"attributes', b'"name"'))
+    if not any(sign in start for sign in SIGNS[2:]):
+        return False
+    is_zipkin = all(key in start for key in (b'"traceId"', b'"id"', b'"timestamp"', b'"duration"'))
+    has_ids = any(key in start for key in (b"span_id", b"spanId", b"spanID")) or is_zipkin
+    return has_ids and any(key in start for key in (b'"attributes', b'"name"', b'"operationName"'))
 
 
 def read_runs(path: Path) -> Iterator[RawRun]:

@@ -21,7 +21,7 @@ SHOWN_OTHERS = 3
 
 
 @click.command("import")
-@click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path))
+@click.argument("paths", nargs=-1, type=click.Path(exists=True, allow_dash=True, path_type=Path))
 @click.option(
     "--cohort",
     type=click.Choice(("paper",)),
@@ -43,8 +43,9 @@ def import_command(
 ) -> None:
     """Import traffic, trajectories or pipeline scores of other tools into the store.
 
-    Formats are detected by content; a folder means all files in it. Traffic (vcrpy cassettes,
-    HAR, mitmproxy flow files) becomes tapes, which show, replay and fork accept. Trajectories
+    Formats are detected by content; a folder or zip means all files in it, a Parquet file its
+    rows, - standard input. Traffic (vcrpy cassettes, HAR, mitmproxy flow files, mock servers)
+    becomes tapes, which show, replay and fork accept. Trajectories
     (tau-bench, mini-swe-agent, SWE-agent, OpenHands, Inspect logs, traces of Langfuse, LangSmith
     and MLflow, OpenTelemetry spans, also as OTLP, sessions of Claude Code and Codex, and more:
     docs/formats.md), RAMP cohorts and tables of pipeline scores (CSV) become rows, with a copy of

@@ -178,6 +178,14 @@ SOURCES = (
         without=("corrupted_har__brokenfile.har", "har_extractor.har"),
     ),
     Source(
+        format="nock", place="octokit/fixtures", count=traffic.count_nock,
+        files=("scenarios/*normalized-fixture.json",),
+    ),
+    Source(
+        format="hoverfly", place="SpectoLabs/hoverfly", count=traffic.count_hoverfly,
+        files=("docs/pages/simulations/*.json",),
+    ),
+    Source(
         format="Polly.js", place="Netflix/pollyjs", files=("*.har",), count=traffic.count_har
     ),
     Source(

@@ -34,6 +34,19 @@ def _iter_har_statuses(path: Path) -> Iterator[int]:
         yield int(entry["response"]["status"])
 
 
+def count_nock(paths: Sequence[Path]) -> Counts:
+    return _count_statuses(paths, lambda path: (each["status"] for each in read_document(path)))
+
+
+def count_hoverfly(paths: Sequence[Path]) -> Counts:
+    return _count_statuses(paths, _iter_hoverfly_statuses)
+
+
+def _iter_hoverfly_statuses(path: Path) -> Iterator[int]:
+    for pair in read_document(path)["data"]["pairs"]:
+        yield int(pair["response"].get("status", 200))
+
+
 def count_flows(paths: Sequence[Path]) -> Counts:
     """Flow files of mitmproxy are a sequence of netstrings."""
     return _count_statuses(paths, _iter_flow_statuses)

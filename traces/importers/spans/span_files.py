@@ -11,10 +11,11 @@ from datetime import UTC, datetime
 from msgspec import Struct, field
 
 from traces.importers.shared.json_values import to_object, to_objects
+from traces.importers.spans.other_spans import to_opentelemetry
 
 type Table = dict[str, object]
 
-SIGNS = (b"resourceSpans", b"resource_spans", b"trace_id", b"traceId")
+SIGNS = (b"resourceSpans", b"resource_spans", b"trace_id", b"traceId", b"traceID")
 MAX_DEPTH = 8
 _NESTED = ("llm", "tool", "input", "output", "openinference", "gen_ai", "ai", "agent", "session")
 """First parts of attribute names that some exporters write as nested objects."""
@@ -67,6 +68,7 @@ def find_spans(document: object, depth: int = 0) -> Iterator[Span]:
 
 def to_span(said: Table) -> Span | None:
     """Return an object as a span; None if it is none."""
+    said = to_opentelemetry(said)
     context = to_object(said.get("context") or said.get("span_context"))
     trace = _find_id(said, context, "trace_id", "traceId", digits=32)
     id = _find_id(said, context, "span_id", "spanId", digits=16)

@@ -1,0 +1,94 @@
+"""Files in a form that can be imported: those of zip archives, rows of Parquet, standard input."""
+
+import shutil
+import sys
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import orjson
+from msgspec import Struct
+
+from traces.importers.inspect_ai import can_import as is_inspect_log
+from traces.importers.shared.zip_members import check_zip_size, read_zip_member
+
+STDIN = Path("-")
+_PARQUET = b"PAR1"
+_BATCH_ROWS = 64
+
+
+class ImportInput(Struct, frozen=True, kw_only=True):
+    """A file to import, and its name for the user."""
+
+    shown: Path
+    file: Path
+    why: str | None = None
+    """Why it could not be unpacked."""
+
+
+def iter_inputs(path: Path, held: ExitStack) -> Iterator[ImportInput]:
+    """Yield a file, or the members of an archive. `held` removes what was unpacked.
+
+    One that cannot be unpacked is yielded as it is, with the reason.
+    """
+    try:
+        unpack = _find_unpacking(path)
+        if unpack is None:
+            yield ImportInput(shown=path, file=path)
+            return
+        for part in unpack(path, _make_folder(held)):
+            shown = path / part.name if unpack is _unpack_zip else path
+            yield ImportInput(shown=shown, file=part)
+    except (ValueError, OSError, zipfile.BadZipFile) as error:
+        yield ImportInput(shown=path, file=path, why=f"it cannot be unpacked: {error}")
+
+
+def _make_folder(held: ExitStack) -> Path:
+    return Path(held.enter_context(TemporaryDirectory(prefix="stumble-import-")))
+
+
+def _find_unpacking(path: Path) -> Callable[[Path, Path], Iterator[Path]] | None:
+    if path == STDIN:
+        return _copy_stdin
+    if not path.is_file():
+        return None
+    with path.open("rb") as file:
+        magic = file.read(4)
+    if magic == _PARQUET:
+        return _write_parquet_rows
+    return _unpack_zip if magic == b"PK\3\4" and not is_inspect_log(path) else None
+
+
+def _copy_stdin(_: Path, folder: Path) -> Iterator[Path]:
+    with (folder / "stdin").open("wb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    yield folder / "stdin"
+
+
+def _unpack_zip(path: Path, folder: Path) -> Iterator[Path]:
+    """Yield the members, each in a folder of its own, as names may be there twice."""
+    with zipfile.ZipFile(path) as packed:
+        check_zip_size(packed, path)
+        members = [each for each in packed.infolist() if not each.is_dir()]
+        for number, each in enumerate(members):
+            name = Path(each.filename).name
+            if not name or name.startswith("."):
+                continue
+            own = folder / str(number)
+            own.mkdir()
+            (own / name).write_bytes(read_zip_member(packed, each.filename))
+            yield own / name
+
+
+def _write_parquet_rows(path: Path, folder: Path) -> Iterator[Path]:
+    """Yield a file of JSON lines, with a line for each row."""
+    import pyarrow.parquet as pq
+
+    target = folder / f"{path.stem}.jsonl"
+    with target.open("wb") as file:
+        for batch in pq.ParquetFile(path).iter_batches(_BATCH_ROWS):
+            for row in batch.to_pylist():
+                file.write(orjson.dumps(row, default=str) + b"\n")
+    yield target
