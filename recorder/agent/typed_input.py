@@ -30,9 +30,9 @@ STALLED = 20.0
 """Seconds without input or progress after which it is typed though the output is never quiet."""
 MAX_REPLY_PAUSE = 0.1
 """Seconds after which the beginning of a reply is keys: escape, or a key with alt."""
-PAUSE, DRAWING, DRAWN = 0.5, 8.0, 0.9
-"""A user who paused this long has seen what was drawn; for how long a replay waits for which part
-of it.
+PAUSE, DRAWING, SPARE, SPARE_BYTES = 0.5, 8.0, 0.1, 500
+"""A user who paused this long has seen what was drawn; for how long a replay waits for it, but for
+which part and how much: a question after a page of greetings is a small part of what was drawn.
 """
 
 
@@ -217,7 +217,7 @@ class PlayedTerminal(AgentTerminal):
     def _is_drawn(self, event: TerminalEvent) -> bool:
         """Return whether nearly as much is drawn as there was; spinners differ."""
         pause = event.at - self._last_at
-        waits = pause >= PAUSE and self.drawn < event.drawn * DRAWN
+        waits = pause >= PAUSE and self.drawn < event.drawn - min(event.drawn * SPARE, SPARE_BYTES)
         return not waits or self._get_idle_seconds() >= min(pause, DRAWING)
 
 

@@ -22,6 +22,8 @@ class TerminalUser:
 
     def __init__(self, command: Sequence[str], folder: Path, env: Mapping[str, str]) -> None:
         self.screen, self._seen = b"", 0
+        self.cursor = b""
+        """The reply to a query for the cursor's position; a terminal without replies if empty."""
         self._pid, self._terminal = pty.fork()
         if self._pid == 0:
             os.chdir(folder)
@@ -100,4 +102,6 @@ class TerminalUser:
         except OSError:  # it has ended
             data = b""
         self.screen += data
+        if self.cursor:
+            os.write(self._terminal, self.cursor * data.count(b"\x1b[6n"))
         return bool(data)

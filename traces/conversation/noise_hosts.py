@@ -34,6 +34,7 @@ NOISE_ROUTES: tuple[tuple[str, str, bool], ...] = (
     ("*", "/api/claude_*", False),  # claude-code settings
     ("*", "/api/eval/sdk-*", False),  # claude-code
     ("*", "/mcp-registry/*", False),  # claude-code
+    ("downloads.claude.ai", "*/latest", False),  # claude-code's releases and plugins
     ("statsig.anthropic.com", "*", True),
     ("*", "*/messages/count_tokens", False),  # prompt length, before sending
     ("*.ingest.sentry.io", "*", True),

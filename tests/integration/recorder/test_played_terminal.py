@@ -177,6 +177,14 @@ def test_input_waits_for_as_much_as_a_user_saw_before_it() -> None:
     assert "got hello" in play(typed(b"hello\n", at=30.0, drawn=420, quiet=0.02), script)
 
 
+def test_input_waits_for_a_question_after_a_long_page() -> None:
+    script = (
+        "import sys, termios, time; print('x' * 9999, flush=True); time.sleep(0.5);"
+        "termios.tcflush(0, termios.TCIFLUSH); print('y' * 900, flush=True); print('got', input())"
+    )
+    assert "got hello" in play(typed(b"hello\n", at=30.0, drawn=10_900, quiet=0.02), script)
+
+
 def test_input_is_typed_though_the_agent_never_stops_drawing(monkeypatch) -> None:
     monkeypatch.setattr(typed_input, "STALLED", 1.0)
     script = (

@@ -41,6 +41,8 @@ class DailyAgent:
     ready: str = ""
     """What is on the screen when it takes a task."""
     enter: bytes = b"\r"
+    asks_cursor: bool = False
+    """Whether it waits for the terminal's reply where the cursor is."""
     differs_at_first: bool = False
     """Whether its first start in a home folder differs from later ones, so that one goes before."""
     leave: bytes = b"/exit"
@@ -301,6 +303,7 @@ DAILY: Mapping[str, DailyAgent] = {
         terminal=_MINI,
         lacks={"pipe": _NO_PIPE},
         ready="Submit",
+        asks_cursor=True,
         enter=b"\x1b\r",
         leave=b"",
         env={

@@ -118,7 +118,7 @@ class FormTrial:
             errors="replace",
             cwd=self.folder,
             env=self.environment(more or {}),
-            timeout=RUN_LIMIT,
+            timeout=RUN_LIMIT * (4 if command == "fork" else 1),
         )
         return Said(code=done.returncode, out=done.stdout, err=done.stderr)
 
@@ -128,6 +128,7 @@ class FormTrial:
         command = (sys.executable, "-m", "stumble", "record", *words)
         user = TerminalUser(command, self.folder, self.environment({}))
         user.resize(40, 120)
+        user.cursor = b"\x1b[2;1R" if self.agent.asks_cursor else b""
         try:
             self._converse(user)
         except AssertionError:
@@ -154,7 +155,7 @@ def try_form(folder: Path, name: str, form: str, clock: Path) -> FormRow:
         record = _attempt(_record, trial)
         cells = dict.fromkeys(("loud", "quiet", "zone", "later"), "not tried")
         if "FAILED" not in record:
-            for fault in FAULTS if form != "terminal" else ():
+            for fault in FAULTS:
                 cells[fault] = _attempt(_fork, trial, fault)
             trial.shop.stop("model")
             cells["zone"] = _attempt(_replay, trial, ZONE)
