@@ -332,7 +332,10 @@ def _format_cell_model(model: ModelChoice | None) -> str:
 
 
 def _format_cell_fault(fault: Fault) -> str:
-    """Format a fault as a unique text: `digit(field=amount),once`."""
+    """Format a fault as a unique text: `digit(field=amount),once`.
+
+    It is kept by stores and seals, so a parameter that an operator gets later has an empty default.
+    """
     chosen = bind_operator(fault).with_defaults(fault.params)
     params = ",".join(f"{key}={value}" for key, value in chosen.items() if value != "")
     conditions = {k: v for k, v in fault.where.items() if k != "tool"} | dict(fault.when)

@@ -37,7 +37,7 @@ def http_status(
     *,
     code: Annotated[int, NumberRange(400, 599)] = 503,
     retry_after: Annotated[int, NumberRange(0, 86_400)] = 0,
-    retry_as: Literal["seconds", "date"] = "seconds",
+    retry_as: Literal["", "date"] = "",
     shape: Literal["json", "problem", "text", "html", "empty"] = "json",
     seen: CleanObservations = NO_OBSERVATIONS,
 ) -> Exchange:

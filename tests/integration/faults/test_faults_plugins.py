@@ -98,8 +98,8 @@ def test_all_families_are_listed_and_a_code_explains_one_with_its_example() -> N
     listed = stumble(None, "faults").stdout
     codes = [line.split()[0] for line in listed.splitlines() if line.startswith("  ")
              and line[2] != " "]  # fmt: skip
-    assert codes == ["T1", "T2", "T3", "E1", "E2", "E3", "E4", "E5", "S1", "S2", "S3", "S4", "S5",
-                     *(f"V{n}" for n in range(1, 12)), "X1", "X2", "sham"]  # fmt: skip
+    assert codes == ["T1", "T2", "T3", "E1", "E2", "E3", "E4", "E5", "E6", "S1", "S2", "S3", "S4",
+                     "S5", "S6", *(f"V{n}" for n in range(1, 12)), "X1", "X2", "sham"]  # fmt: skip
     told = stumble(None, "faults", "V4").stdout
     assert told.startswith("V4 stale\n")
     for part in ("Incident: a cache", "stamp=old  old, fresh", "  mcp: another text", "before\n"):

@@ -199,7 +199,7 @@ MODULES = {
     "--help": 127,
     "show a.tape": 270,
     "show --exchanges a.tape": 270,
-    "faults digit": 350,
+    "faults digit": 356,
     "replay a.tape --in-place -- true": 530,
 }
 """Most modules of a command, those of Python and click included."""

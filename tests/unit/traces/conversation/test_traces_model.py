@@ -20,6 +20,7 @@ def test_what_an_agent_got_keeps_all_else_of_the_exchange() -> None:
         answered_by="fault",
         edits=(BodyEdit(start=0, stop=0, data=b""),),
         redacted=True,
+        unparsed=b"SSH-2.0",
         cascade=True,
         pinned=("a",),
         renamed=("a", "b"),
