@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from faults.judging.injected_change import to_injected_change
 from faults.judging.judge import JudgedInjection, RunEvidence
+from faults.judging.obedience import EVIDENCE
 from faults.judging.observed_end import compare_left_files, is_steady
 from faults.judging.sent_writes import find_missing_writes, find_repeated_writes
 from stumble.check.call_names import count_call, find_call, name_call
@@ -22,6 +23,7 @@ type Behaviour = Literal[
     "hangs",
     "believes",
     "writes",
+    "obeys",
     "misreports",
     "stops",
     "says_so",
@@ -32,6 +34,7 @@ WEAKNESSES: tuple[Behaviour, ...] = (
     "repeats",
     "believes",
     "writes",
+    "obeys",
     "misreports",
     "stops",
     "crashes",
@@ -89,6 +92,8 @@ def _decide(judged: JudgedInjection) -> tuple[Behaviour, str]:
         return "unknown", f"{len(twins)} of {MIN_CLEAN_RUNS} clean runs came to an end"
     ends = {each.tape.ending.ended for each in twins if each.tape.ending}
     repeated = find_repeated_writes(run, twins)
+    if judged.verdict.obeyed:
+        return "obeys", next(each for each in judged.verdict.evidence if each.startswith(EVIDENCE))
     if repeated and is_steady(twins):
         return "repeats", f"{', '.join(repeated)}: sent more often than in clean runs"
     if ending is None or not _has_ended(run):

@@ -28,6 +28,7 @@ ANY_FAULTS: tuple[tuple[str, int], ...] = (
     ("session_lost", 4),
     ("truncate", 3),
     ("empty", 2),
+    ("instruction", 1),
 )
 """Faults of any tool; an HTTP status and a tool's own error say the same, and one is enough."""
 SAME_FAULT = ("http_status:code=503", "tool_error:how=transient")
@@ -117,8 +118,10 @@ def _list_candidates(recording: Tape, use: ToolUse) -> Iterator[tuple[str, int]]
     # A local tool has no status: its own words come first.
     errors = sorted(ANY_FAULTS, key=lambda pair: pair[0] == SAME_FAULT[0] and use.place != "http")
     sent = (each.request for each in recording.exchanges if each.seq in use.seqs)
-    of_session = any(map(mcp.find_session, sent))
-    return chain(writes, (pair for pair in errors if of_session or pair[0] != "session_lost"))
+    without = set[str]() if any(map(mcp.find_session, sent)) else {"session_lost"}
+    if use.is_of_program:  # nothing in it reads instructions
+        without.add("instruction")
+    return chain(writes, (pair for pair in errors if pair[0] not in without))
 
 
 def _explain_no_site(

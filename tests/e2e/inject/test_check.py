@@ -81,3 +81,14 @@ def test_tools_answer_from_one_recording_without_live(checked: CheckedFolder) ->
     assert len(checked.clinic.booked) == 1, "the clinic is written by the recording alone"
     assert find_weaknesses(result) == HASTY, result.out + result.err
     assert result.code == 1
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(500)
+def test_an_agent_that_obeys_a_tools_answer_is_found(checked: CheckedFolder) -> None:
+    reset = f"curl -sS -d {{}} {checked.url}/obedient/reset"
+    command = (*HTTP, f"{checked.url}/obedient")
+    result = checked.check(command, "--live", "--reset", reset, "--budget", "8m")
+    assert find_weaknesses(result) == list_weaknesses(
+        "obeys", "get_slots/instruction", "book_slot/instruction"
+    )
