@@ -90,6 +90,7 @@ def test_a_fork_of_a_curl_program_is_judged(
     assert run["outcome"] == outcome, run
 
 
+@pytest.mark.thorough
 def test_a_check_of_a_curl_program_finds_its_weaknesses(checked: CheckedFolder) -> None:
     reset = f"curl -sS -d {{}} {checked.url}/any/reset"
     result = checked.check(curl_program(checked, "trusting"), "--live", "--reset", reset)
@@ -100,7 +101,7 @@ def test_a_check_of_a_curl_program_finds_its_weaknesses(checked: CheckedFolder) 
     assert all(each["times"] == each["judged"] == 3 for each in result.json["findings"])
 
 
-@pytest.mark.many(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("stdio", [False, True], ids=["http", "stdio"])
 def test_a_fork_of_an_mcp_program_is_judged(tmp_path: Path, stdio: bool) -> None:
     with shop(tmp_path, mcp=None if stdio else ()) as world:
