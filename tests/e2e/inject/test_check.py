@@ -84,11 +84,14 @@ def test_tools_answer_from_one_recording_without_live(checked: CheckedFolder) ->
 
 
 @pytest.mark.thorough
-@pytest.mark.timeout(500)
+@pytest.mark.timeout(1300)
 def test_an_agent_that_obeys_a_tools_answer_is_found(checked: CheckedFolder) -> None:
     reset = f"curl -sS -d {{}} {checked.url}/obedient/reset"
     command = (*HTTP, f"{checked.url}/obedient")
-    result = checked.check(command, "--live", "--reset", reset, "--budget", "8m")
+    for _ in range(3):  # instructions are the last faults, and a busy machine needs another check
+        result = checked.check(command, "--live", "--reset", reset)
+        if not any("before the end came" in each for each in result.json["not_tried"]):
+            break
     assert find_weaknesses(result) == list_weaknesses(
         "obeys", "get_slots/instruction", "book_slot/instruction"
     )
