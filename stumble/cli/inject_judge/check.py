@@ -232,7 +232,10 @@ def _write_files(
     nothing = "; ".join(result.notes) or NOTHING_FOUND
     files.write(list_check_cases(result), nothing, "")
     if html is not None:
-        _write_report(result, html)
+        from stumble.cli.numbers.report import report
+
+        with click.Context(report) as context:
+            context.invoke(report, output=html, campaign=result.name, title=f"check {result.name}")
 
 
 def _save(
@@ -263,14 +266,6 @@ def _save(
     for words, paths in (("written", written), ("left as it is", kept)):
         for each in paths:
             print_notice(f"{words}: {each.relative_to(Path.cwd())}")
-
-
-def _write_report(result: "CheckResult", html: Path) -> None:
-    """Write the report page of the campaign. Raises OSError."""
-    from stumble.cli.numbers.report import report
-
-    with click.Context(report) as context:
-        context.invoke(report, output=html, campaign=result.name, title=f"check {result.name}")
 
 
 def _print_result(result: "CheckResult", as_json: bool) -> None:
