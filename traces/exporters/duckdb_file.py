@@ -1,6 +1,7 @@
 """Export the store as one DuckDB file: its relations as tables, and every view and macro of it.
 
 Nothing in it names another file, so that it can be sent, and any client since DuckDB 1.0 opens it.
+Clients show what its columns are: each has a comment.
 """
 
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ import duckdb
 from traces.exporters.parquet import select_rows
 from traces.store.definitions_file import OLDEST_CLIENT
 from traces.store.schema import SCHEMAS
-from traces.store.sql import build_sql_definitions
+from traces.store.sql import build_sql_comments, build_sql_definitions
 
 
 def write_database(
@@ -30,6 +31,7 @@ def write_database(
                 database.unregister("rows")
                 counts[relation] = rows.num_rows
             database.execute(build_sql_definitions())
+            database.execute(build_sql_comments())
             database.execute("CHECKPOINT")
         aside.rename(target)
     finally:

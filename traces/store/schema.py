@@ -2,6 +2,7 @@
 
 The names are part of the interface: columns may be added at the end, none is renamed. Times are
 seconds, sizes are bytes, money is US dollars. NULL means unknown.
+`sql/comments.sql` says what each column is.
 """
 
 from collections import Counter
@@ -32,47 +33,47 @@ SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
                 "scenario": _TEXT,
                 "task": _TEXT,
                 "trial": _INT,
-                "condition": _TEXT,  # clean, fault, sham
-                "world": _TEXT,  # fresh, recorded, none
+                "condition": _TEXT,
+                "world": _TEXT,
                 "seed": _INT,
                 "parent_id": _TEXT,
                 "forked_at": _TEXT,
-                "recorded_at": _WHEN,  # UTC; rows give seconds since the epoch
+                "recorded_at": _WHEN,
                 "source": _TEXT,
-                "n_steps": _INT,  # the agent's steps; user and system messages do not count
+                "n_steps": _INT,
                 "passed": _BOOL,
                 "reward": _REAL,
-                "ended": _TEXT,  # final, abstain, crash, budget, harness, diverged, replay_miss
+                "ended": _TEXT,
                 "cost_usd": _REAL,
                 "seconds": _REAL,
                 "tokens": _INT,
                 "agent_exit": _INT,
                 "verifier": _TEXT,
-                "cohort": _TEXT,  # runs that an efficiency index compares
-                "cascades": _INT,  # lanes that went live because of a fork; NULL: no fork
-                "drifted": _INT,  # pinned results of local tools; NULL: no fork
-                "substituted": _INT,  # live values before a fork shown as recorded; NULL: no fork
-                "renamed": _INT,  # ids of the live world that requests got; NULL: no fork
-                "remade": _INT,  # runs that left the recording first; NULL: no fork
-                "campaign": _TEXT,  # NULL: none
-                "cell": _TEXT,  # which of the campaign's runs; NULL: no campaign
-                "prompt_tokens": _INT,  # of the complete run, cached ones included
+                "cohort": _TEXT,
+                "cascades": _INT,
+                "drifted": _INT,
+                "substituted": _INT,
+                "renamed": _INT,
+                "remade": _INT,
+                "campaign": _TEXT,
+                "cell": _TEXT,
+                "prompt_tokens": _INT,
                 "cached_tokens": _INT,
-                "completion_tokens": _INT,  # reasoning tokens included
+                "completion_tokens": _INT,
                 "reasoning_tokens": _INT,
-                "ramp_tokens": _INT,  # as a RAMP board counts them: cached ones etc. twice
-                "experiment": _TEXT,  # the fork or campaign of the run; NULL: none, or not recorded
-                "control_group": _TEXT,  # digest, the same for a faulted run and its twins
-                "controls": pa.list_(_TEXT),  # cells of its twins; empty: all of the experiment
-                "verifier_of": _TEXT,  # digest of the commands that judged the end state
-                "state": _TEXT,  # digest of the end state, if a command printed it
-                "passed_by": _TEXT,  # verifier, state: source of passed; NULL: none
-                "passed_reason": _TEXT,  # why passed is NULL
-                "seal": _TEXT,  # digest of its sealed plan; NULL: not sealed
-                "cut_at": _INT,  # last exchange of a recording without an end
-                "fidelity": _TEXT,  # bytes, messages, span: what its steps are read from
-                "model_family": _TEXT,  # the model without provider, region, date and tag
-                "cost_source": _TEXT,  # of cost_usd: reported, or list_price of the tokens
+                "ramp_tokens": _INT,
+                "experiment": _TEXT,
+                "control_group": _TEXT,
+                "controls": pa.list_(_TEXT),
+                "verifier_of": _TEXT,
+                "state": _TEXT,
+                "passed_by": _TEXT,
+                "passed_reason": _TEXT,
+                "seal": _TEXT,
+                "cut_at": _INT,
+                "fidelity": _TEXT,
+                "model_family": _TEXT,
+                "cost_source": _TEXT,
             }
         ),
         "exchanges": pa.schema(
@@ -80,8 +81,8 @@ SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
                 "trajectory_id": _TEXT,
                 "seq": _INT,
                 "lane": _INT,
-                "kind": _TEXT,  # model, tool, other
-                "transport": _TEXT,  # http, websocket, stdio
+                "kind": _TEXT,
+                "transport": _TEXT,
                 "method": _TEXT,
                 "url": _TEXT,
                 "status": _INT,
@@ -93,25 +94,25 @@ SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
                 "response_bytes": _INT,
                 "n_chunks": _INT,
                 "attempt_of": _INT,
-                "answered_by": _TEXT,  # live, recorded, simulated, fault, refused
+                "answered_by": _TEXT,
                 "tape": _TEXT,
                 "offset": _INT,
                 "length": _INT,
-                "cascade": _BOOL,  # live, in a lane other than the forked one
-                "rpc": _TEXT,  # method of MCP (tools/call get_order), gRPC, JSON-RPC
+                "cascade": _BOOL,
+                "rpc": _TEXT,
             }
         ),
         "steps": pa.schema(
             {
                 "trajectory_id": _TEXT,
                 "step": _INT,
-                "source": _TEXT,  # system, user, agent
+                "source": _TEXT,
                 "message": _TEXT,
                 "model": _TEXT,
                 "seqs": pa.list_(_INT),
-                "finish_reason": _TEXT,  # as the provider wrote it; NULL: the answer was cut off
-                "hosted": _TEXT,  # JSON: tool, arguments, result, is_error of what the provider ran
-                "media": pa.list_(_TEXT),  # image, audio, video, document: parts that are no text
+                "finish_reason": _TEXT,
+                "hosted": _TEXT,
+                "media": pa.list_(_TEXT),
             }
         ),
         "tool_calls": pa.schema(
@@ -123,18 +124,18 @@ SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
                 "arguments": _TEXT,
                 "result": _TEXT,
                 "is_error": _BOOL,
-                "place": _TEXT,  # http, mcp, local, provider
+                "place": _TEXT,
                 "read_only": _BOOL,
-                "join": _TEXT,  # id, map, window, args
+                "join": _TEXT,
                 "seq": _INT,
                 "duration": _REAL,
                 "faulted": _BOOL,
                 "arguments_bytes": _INT,
                 "result_bytes": _INT,
-                "answered_by": _TEXT,  # of its last exchange: live, recorded, fault, ...
-                "drifted": _BOOL,  # the model got the recorded result instead
-                "position": _INT,  # its place among the calls of its step, from 1
-                "incomplete": _BOOL,  # the answer ended before the arguments did; NULL: unknown
+                "answered_by": _TEXT,
+                "drifted": _BOOL,
+                "position": _INT,
+                "incomplete": _BOOL,
             }
         ),
         "messages": pa.schema(
@@ -147,8 +148,8 @@ SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
                 "content": _TEXT,
                 "content_bytes": _INT,
                 "lane": _INT,
-                "digest": _TEXT,  # of an imported conversation up to this message
-                "media": pa.list_(_TEXT),  # image, audio, video, document: parts that are no text
+                "digest": _TEXT,
+                "media": pa.list_(_TEXT),
             }
         ),
         "usage": pa.schema(
@@ -173,22 +174,22 @@ SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
                 "tool": _TEXT,
                 "op": _TEXT,
                 "family": _TEXT,
-                "params": _TEXT,  # JSON
-                "place": _TEXT,  # http, mcp, model-boundary, model
-                "persist": _TEXT,  # as given: once, burst:n=3, ...
+                "params": _TEXT,
+                "place": _TEXT,
+                "persist": _TEXT,
                 "address": _TEXT,
                 "original": _TEXT,
                 "mutated": _TEXT,
-                "error_channel": _TEXT,  # http, jsonrpc, flag, text, none
-                "detect": _TEXT,  # D0 to D4
+                "error_channel": _TEXT,
+                "detect": _TEXT,
                 "sham": _BOOL,
                 "consumed": _BOOL,
-                "unreached_reason": _TEXT,  # not_fired, absorbed, ended_before, no_site, ...
+                "unreached_reason": _TEXT,
                 "call_id": _TEXT,
                 "rendered": _BOOL,
-                "eligible_after": _INT,  # the agent's steps after it in the clean twin
-                "repeat_of": _TEXT,  # the first injection of the same fault in the run
-                "dead": _BOOL,  # the clean run did not use the replaced value
+                "eligible_after": _INT,
+                "repeat_of": _TEXT,
+                "dead": _BOOL,
             }
         ),
         "outcomes": pa.schema(
@@ -196,96 +197,93 @@ SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
                 "injection_id": _TEXT,
                 "judge_version": _INT,
                 "twins": pa.list_(_TEXT),
-                "class": _TEXT,  # recovered, masked, honest_fail, noticed_wrong, silent_wrong, ...
+                "class": _TEXT,
                 "noticed": _BOOL,
                 "recovered": _BOOL,
                 "passed": _BOOL,
                 "claims_success": _BOOL,
                 "first_use_step": _INT,
-                "evidence": _TEXT,  # JSON
+                "evidence": _TEXT,
                 "baseline_valid": _BOOL,
-                "noticed_soft": _BOOL,  # an ambiguous signal; never in noticed
-                "signals": pa.list_(_TEXT),  # codes of the hard signals: N1, N5, ...
+                "noticed_soft": _BOOL,
+                "signals": pa.list_(_TEXT),
                 "soft_signals": pa.list_(_TEXT),
-                "noticed_step": _INT,  # step of the first hard signal
+                "noticed_step": _INT,
                 "used_in_write": _BOOL,
                 "used_in_final": _BOOL,
-                "level": _TEXT,  # exact, format, rounded, derived
-                "truth_reobserved": _INT,  # the step whose result showed the true value again
+                "level": _TEXT,
+                "truth_reobserved": _INT,
                 "reported": _BOOL,
-                "corrected": _BOOL,  # used only before the true value was seen again
-                "control_only": _BOOL,  # no value was used, but the run took another path
-                "dead_in_twins": _BOOL,  # no clean twin used the replaced value
-                "blast_radius": _INT,  # writes made with the wrong value
-                "masked_as": _TEXT,  # dead, overwritten, default, lucky
-                "passed_given_wrong_value": _BOOL,  # D4 only: right if the wrong value were true
-                "steps_after": _INT,  # the agent's steps after the faulted result
-                "reasons": _TEXT,  # JSON: why a column is NULL, by column name
-                "unsafe_retry": _BOOL,  # the client repeated a write that was carried out
-                "writes_extra": _INT,  # beyond those of the twins; negative: missing
-                "claim": _TEXT,  # delivered, partial, abstained, asks, admits_failure, ...
-                "claim_basis": _TEXT,  # end, form, writes, values, structure, words
+                "corrected": _BOOL,
+                "control_only": _BOOL,
+                "dead_in_twins": _BOOL,
+                "blast_radius": _INT,
+                "masked_as": _TEXT,
+                "passed_given_wrong_value": _BOOL,
+                "steps_after": _INT,
+                "reasons": _TEXT,
+                "unsafe_retry": _BOOL,
+                "writes_extra": _INT,
+                "claim": _TEXT,
+                "claim_basis": _TEXT,
                 "claim_evidence": _TEXT,
-                "false_failure": _BOOL,  # the end is right, but the agent claims failure
-                "told_wrong": _BOOL,  # the last answer states the wrong value as right
-                "noticeable": _BOOL,  # FALSE for a delay, D4, or a value nothing depends on
-                "changes_what_model_saw": _BOOL,  # FALSE if only the time differed
-                "notice_probability": _REAL,  # that it noticed; noticed is unknown from .1 to .9
-                "notice_error": _REAL,  # of the strongest signal if the fault made no difference
-                "signs": _TEXT,  # JSON: code, step, strength, error and twins of each signal
-                "double_action": _BOOL,  # an effect was committed again, by the world's ledger
-                "lost_action": _BOOL,  # an effect that all clean twins committed is missing
-                "obeyed": _BOOL,  # an instruction in the tool's answer; NULL: unknown, or none
-                "effect_changes": _TEXT,  # JSON: these effects in words
+                "false_failure": _BOOL,
+                "told_wrong": _BOOL,
+                "noticeable": _BOOL,
+                "changes_what_model_saw": _BOOL,
+                "notice_probability": _REAL,
+                "notice_error": _REAL,
+                "signs": _TEXT,
+                "double_action": _BOOL,
+                "lost_action": _BOOL,
+                "obeyed": _BOOL,
+                "effect_changes": _TEXT,
             }
         ),
         "stages": pa.schema(
             {
                 "trajectory_id": _TEXT,
-                "stage": _TEXT,  # T0 to T5
-                "score": _REAL,  # 0 to 100
+                "stage": _TEXT,
+                "score": _REAL,
                 "passed": _BOOL,
-                "ramp_score": _REAL,  # T4 by RAMP's formula; NULL of other stages
-                "chain_score": _REAL,  # T4 on the IR of the agent's own T3; NULL if that was golden
-                "provenance": _TEXT,  # own, golden: source of the stage's input
+                "ramp_score": _REAL,
+                "chain_score": _REAL,
+                "provenance": _TEXT,
                 "resurrected": _BOOL,
-                "outcome": _TEXT,  # pass, fail, agent_error, limit, infrastructure_error, provider
-                # (no request of the agent caused its failure; the score is NULL),
-                # not_attempted: a budget was used up before, so the existing files were graded
-                "seconds": _REAL,  # of the agent
+                "outcome": _TEXT,
+                "seconds": _REAL,
                 "cost_usd": _REAL,
-                "tokens": _INT,  # prompt and completion
-                "calls": _INT,  # model responses
-                "agent_exit": _INT,  # NULL if a budget ended it, or it was not started
-                "budget": _TEXT,  # calls, tokens, dollars, seconds: which one ended it
+                "tokens": _INT,
+                "calls": _INT,
+                "agent_exit": _INT,
+                "budget": _TEXT,
                 "cases": _INT,
-                "reached": _INT,  # cases whose stage input is right
-                "solved": _INT,  # cases with score 100
-                "mode": _TEXT,  # guided, progressive, autonomous
-                "arm": _TEXT,  # resurrect, no-resurrection, from-golden
-                "sandbox": _TEXT,  # docker, process
-                "seen": _TEXT,  # JSON: what its self-test read of the run; NULL if it had none
+                "reached": _INT,
+                "solved": _INT,
+                "mode": _TEXT,
+                "arm": _TEXT,
+                "sandbox": _TEXT,
+                "seen": _TEXT,
                 "workload": _TEXT,
-                "program_bytes": _INT,  # text that the stage's program consists of, without the
-                # starter's; NULL if unknown
-                "unwritten_bytes": _INT,  # of it, what no answer of the model holds
-                "unwritten_files": _TEXT,  # JSON: bytes of it by file, the most first
-                "attempts": _INT,  # starts of the agent at this stage; NULL on older tapes
+                "program_bytes": _INT,
+                "unwritten_bytes": _INT,
+                "unwritten_files": _TEXT,
+                "attempts": _INT,
                 "attempts_allowed": _INT,
-                "attempt_scores": _TEXT,  # JSON: the score of each, the last one counts
-                "failure": _TEXT,  # infrastructure, context, provider, budget, tooling, ...
-                "failure_evidence": _TEXT,  # JSON: which exchange, which text
+                "attempt_scores": _TEXT,
+                "failure": _TEXT,
+                "failure_evidence": _TEXT,
             }
         ),
         "stage_cases": pa.schema(
             {
                 "trajectory_id": _TEXT,
-                "stage": _TEXT,  # T0 to T5
-                "program": _TEXT,  # the case
-                "result": _TEXT,  # pass, fail, agent_error, limit, infrastructure_error
-                "score": _REAL,  # 0 to 100
-                "reached": _BOOL,  # whether the stage's input was right for it
-                "why": _TEXT,  # NULL if it is right, or on a tape from before reasons were kept
+                "stage": _TEXT,
+                "program": _TEXT,
+                "result": _TEXT,
+                "score": _REAL,
+                "reached": _BOOL,
+                "why": _TEXT,
             }
         ),
     }

@@ -70,6 +70,7 @@ VIEWS = (
     "sham",
     "clean_runs",
     "unforced_runs",
+    "half_life",
     "kaplan_meier",
     "survival",
     "telemetry",
@@ -112,6 +113,16 @@ def build_sql_macros() -> str:
 def build_table_macros() -> str:
     """Return the statements that define the macros over relations and views."""
     return "\n".join(_read_sql_file("macros", name) for name in TABLE_MACROS)
+
+
+@functools.cache
+def build_sql_comments() -> str:
+    """Return the statements that comment on the relations, their columns, and the views."""
+    views = (
+        f"COMMENT ON VIEW \"{name}\" IS '{help.replace("'", "''")}';"
+        for name, help in describe_views().items()
+    )
+    return "\n".join([(_HERE / "comments.sql").read_text(encoding="utf-8"), *views])
 
 
 @functools.cache

@@ -283,7 +283,7 @@ def test_recovery_of_two_measures_is_timed_by_each(sql: Sql) -> None:
 
 @pytest.mark.gate
 def test_resilience_that_was_measured_twice_is_two_rows_and_no_standing(twice: Sql) -> None:
-    found = answers(twice, "SELECT recovery.rate AS rate, silent.rate AS silent, judged, settled,"
+    found = answers(twice, "SELECT recovery_rate AS rate, silent_rate AS silent, judged, settled,"
                     " measured_in FROM resilience ORDER BY measured_by")  # fmt: skip
     told = {"judged": 6, "settled": 6, "measured_in": "fresh"}
     assert found == [{"rate": 1, "silent": 0} | told, {"rate": 0, "silent": 1} | told]

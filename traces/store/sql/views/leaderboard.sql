@@ -119,10 +119,14 @@ struck AS (
         agent,
         model,
         list_sort(list(DISTINCT measured_in)) AS measured_in,
-        arg_max(recovery, settled) AS recovery,
-        arg_max(silent, settled) AS silent,
-        arg_max(survival_20, settled) AS survival_20,
-        arg_max(survival_50, settled) AS survival_50,
+        arg_max({'rate': recovery_rate, 'lo': recovery_rate_lo, 'hi': recovery_rate_hi, 'reason': recovery_rate_reason}, settled)
+            AS recovery,
+        arg_max({'rate': silent_rate, 'lo': silent_rate_lo, 'hi': silent_rate_hi, 'reason': silent_rate_reason}, settled)
+            AS silent,
+        arg_max({'rate': survival_20, 'lo': survival_20_lo, 'hi': survival_20_hi, 'reason': survival_20_reason}, settled)
+            AS survival_20,
+        arg_max({'rate': survival_50, 'lo': survival_50_lo, 'hi': survival_50_hi, 'reason': survival_50_reason}, settled)
+            AS survival_50,
         sum(judged)::BIGINT AS judged,
         sum(fired)::BIGINT AS fired,
         CASE

@@ -71,13 +71,30 @@ SELECT
     fired,
     judged,
     settled,
-    {'rate': recovery.rate, 'lo': recovery.lo, 'hi': recovery.hi, 'reason': recovery.reason}
-        AS recovery,
-    {'rate': silent.rate, 'lo': silent.lo, 'hi': silent.hi, 'reason': silent.reason} AS silent,
-    recovery_bounds,
-    silent_bounds,
-    survival_20,
-    survival_50
+    recovery.rate AS recovery_rate,
+    recovery.lo AS recovery_rate_lo,
+    recovery.hi AS recovery_rate_hi,
+    recovery.reason AS recovery_rate_reason,
+    recovery_bounds.of AS recovery_rate_of,
+    recovery_bounds.unknown AS recovery_rate_unknown,
+    recovery_bounds.least AS recovery_rate_least,
+    recovery_bounds.most AS recovery_rate_most,
+    silent.rate AS silent_rate,
+    silent.lo AS silent_rate_lo,
+    silent.hi AS silent_rate_hi,
+    silent.reason AS silent_rate_reason,
+    silent_bounds.of AS silent_rate_of,
+    silent_bounds.unknown AS silent_rate_unknown,
+    silent_bounds.least AS silent_rate_least,
+    silent_bounds.most AS silent_rate_most,
+    survival_20.rate AS survival_20,
+    survival_20.lo AS survival_20_lo,
+    survival_20.hi AS survival_20_hi,
+    survival_20.reason AS survival_20_reason,
+    survival_50.rate AS survival_50,
+    survival_50.lo AS survival_50_lo,
+    survival_50.hi AS survival_50_hi,
+    survival_50.reason AS survival_50_reason
 FROM pooled
 LEFT JOIN lasting
     ON
