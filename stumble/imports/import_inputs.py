@@ -1,4 +1,6 @@
-"""Files in a form that can be imported: those of zip archives, rows of Parquet, standard input."""
+"""Files in a form that can be imported: those of zip archives, rows of Parquet, standard input, and
+sessions of opencode in its database or folder.
+"""
 
 import shutil
 import sys
@@ -11,6 +13,12 @@ from tempfile import TemporaryDirectory
 import orjson
 from msgspec import Struct
 
+from stumble.imports.opencode_storage import (
+    SQLITE,
+    is_session_file,
+    iter_database_sessions,
+    read_session_files,
+)
 from traces.importers.inspect_ai import can_import as is_inspect_log
 from traces.importers.shared.zip_members import check_zip_size, read_zip_member
 
@@ -54,11 +62,30 @@ def _find_unpacking(path: Path) -> Callable[[Path, Path], Iterator[Path]] | None
         return _copy_stdin
     if not path.is_file():
         return None
+    if is_session_file(path):
+        return _write_session
     with path.open("rb") as file:
-        magic = file.read(4)
+        magic = file.read(16)
+    if magic == SQLITE:
+        return _write_database_sessions
+    magic = magic[:4]
     if magic == _PARQUET:
         return _write_parquet_rows
     return _unpack_zip if magic == b"PK\3\4" and not is_inspect_log(path) else None
+
+
+def _write_session(path: Path, folder: Path) -> Iterator[Path]:
+    (folder / path.name).write_bytes(orjson.dumps(read_session_files(path)))
+    yield folder / path.name
+
+
+def _write_database_sessions(path: Path, folder: Path) -> Iterator[Path]:
+    """Yield a file of JSON lines, with a line for each session."""
+    target = folder / f"{path.stem}.jsonl"
+    with target.open("wb") as file:
+        for session in iter_database_sessions(path):
+            file.write(orjson.dumps(session) + b"\n")
+    yield target
 
 
 def _copy_stdin(_: Path, folder: Path) -> Iterator[Path]:

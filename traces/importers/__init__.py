@@ -13,15 +13,20 @@ from msgspec import Struct, field
 
 from traces.importers import (
     agentdojo,
+    aider_history,
     atif,
     claude_sessions,
+    cline_tasks,
     codex_sessions,
+    continue_sessions,
+    gemini_sessions,
     human_trajectories,
     inspect_ai,
     langfuse,
     langsmith,
     mini_swe_agent,
     mlflow_traces,
+    opencode_sessions,
     openhands,
     otel,
     pipeline_csv,
@@ -90,6 +95,7 @@ FORMATS: tuple[ImportFormat, ...] = (
     tau2_bench,
     atif,
     agentdojo,
+    continue_sessions,
     who_and_when,
     terminal_bench,
     langfuse,
@@ -99,6 +105,10 @@ FORMATS: tuple[ImportFormat, ...] = (
     human_trajectories,
     claude_sessions,
     codex_sessions,
+    gemini_sessions,
+    opencode_sessions,
+    cline_tasks,
+    aider_history,
 )
 
 

@@ -47,7 +47,7 @@ def import_command(
     rows, - standard input. Traffic (vcrpy cassettes, HAR, mitmproxy flow files, mock servers)
     becomes tapes, which show, replay and fork accept. Trajectories
     (tau-bench, mini-swe-agent, SWE-agent, OpenHands, Inspect logs, traces of Langfuse, LangSmith
-    and MLflow, OpenTelemetry spans, also as OTLP, sessions of Claude Code and Codex, and more:
+    and MLflow, OpenTelemetry spans, also as OTLP, sessions of coding agents, and more:
     docs/formats.md), RAMP cohorts and tables of pipeline scores (CSV) become rows, with a copy of
     their source in the store. Secrets are redacted everywhere. A run is known by its content: a
     copy, an excerpt or another layout of a file adds nothing, and a file that grew replaces what

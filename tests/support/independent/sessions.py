@@ -1,5 +1,6 @@
 """Counts of sessions that coding agents keep on disk."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,24 @@ def count_codex(paths: Sequence[Path]) -> Counts:
                 found.steps += now != total
                 total = now
         found.add_tokens(total.get("input_tokens"), total.get("output_tokens"))
+    return found
+
+
+def count_aider(paths: Sequence[Path]) -> Counts:
+    """A response ends with a line of its tokens."""
+    found = Counts(lacks=("calls", "errors"))
+    for path in paths:
+        text = path.read_text(encoding="utf-8")
+        found.runs += len(re.findall(r"^# aider chat started at", text, re.MULTILINE))
+        for sent, received in re.findall(
+            r"^> Tokens: ([\d.,]+k?) sent.*? ([\d.,]+k?) received", text, re.MULTILINE
+        ):
+            found.steps += 1
+            for count in (sent, received):
+                number = float(count.rstrip("k").replace(",", ""))
+                found.add_tokens(round(number * (1000 if count.endswith("k") else 1)))
+        for cost in re.findall(r"Cost: \$([\d.]+) message", text):
+            found.add_cost(float(cost))
     return found
 
 

@@ -147,6 +147,10 @@ SOURCES = (
         count=sessions.count_codex,
     ),
     Source(
+        format="aider", place="AbdulAlkawasmeh/metadata-aider",
+        files=("*.aider.chat.history.md",), count=sessions.count_aider,
+    ),
+    Source(
         format="Langfuse", place="langfuse/langfuse",
         files=("worker/src/__tests__/chatml/framework-traces/*.trace.json",),
         count=traces.count_langfuse, differs=BEEAI,
