@@ -6,6 +6,7 @@ import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
@@ -90,11 +91,47 @@ def import_recordings(
 
     With `replace` a file's state of a run counts, whatever the store knows of it.
     """
+    parts = _import_parts(store, paths, tell, replace=replace)
+    for _, results in groupby(parts, key=lambda each: each.path):
+        yield _join_parts(list(results))
+
+
+def _join_parts(parts: list[ImportedFile]) -> ImportedFile:
+    """Return the result of a file that was imported in parts; refused ones are remarks of it."""
+    read = [each for each in parts if each.state != "refused"]
+    if len(parts) == 1 or not read:
+        return parts[0]
+    counts, runs = Counter[str](), Counter[str]()
+    for each in read:
+        counts.update(each.counts)
+        runs.update(each.runs)
+    lost = [ImportRemark(where="part", why=each.why) for each in parts if each.why is not None]
+    return copy.replace(
+        read[0],
+        state="new" if any(each.state == "new" for each in read) else "known",
+        counts=counts,
+        runs=runs,
+        remarks=(*lost, *(remark for each in read for remark in each.remarks)),
+    )
+
+
+def _import_parts(
+    store: TraceStore,
+    paths: Iterable[Path],
+    tell: Callable[[int, int], None],
+    *,
+    replace: bool,
+) -> Iterator[ImportedFile]:
     paths, taped = tuple(paths), list[str]()
     batch = _ImportBatch(store, replace=replace)
     for number, path in enumerate(paths, 1):
-        for each in iter_inputs(path, batch.held):
-            batch.add(_read_one_file(store, each, taped, batch.held))
+        with ExitStack() as unpacked:
+            for each in iter_inputs(path, unpacked):
+                batch.add(_read_one_file(store, each, taped, batch.held))
+                if each.file != path and batch.is_full:
+                    yield from batch.merge()
+            if each.file != path:  # it is removed now
+                yield from batch.merge()
         tell(number, len(paths))
         is_last = number == len(paths)
         if len(taped) >= INDEX_BATCH_TAPES or is_last:
@@ -179,7 +216,16 @@ def _read_one_file(
         read = read_format_tables(format, clean, compute_token_cost)
     except (ValueError, OSError) as error:
         return copy.replace(_refuse_file(path, error), path=shown)
+    read = copy.replace(read, remarks=tuple(_shift(each, given.before) for each in read.remarks))
     return _ReadFile(path=shown, clean=clean, format=format.NAME, read=read)
+
+
+def _shift(remark: ImportRemark, before: int) -> ImportRemark:
+    """Return a remark on a record of a part with its number in the file."""
+    name, _, number = remark.where.rpartition(" ")
+    if not before or not number.isdecimal():
+        return remark
+    return copy.replace(remark, where=f"{name} {int(number) + before}")
 
 
 def _refuse_file(path: Path, error: Exception) -> ImportedFile:

@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 import orjson
 from msgspec import Struct
 
+from stumble.imports.large_files import iter_parts, may_have_parts
 from stumble.imports.opencode_storage import (
     SQLITE,
     is_session_file,
@@ -32,8 +33,10 @@ class ImportInput(Struct, frozen=True, kw_only=True):
 
     shown: Path
     file: Path
+    before: int = 0
+    """How many records of a large file come before this part of it."""
     why: str | None = None
-    """Why it could not be unpacked."""
+    """Why it could not be unpacked, or a record of it not be read."""
 
 
 def iter_inputs(path: Path, held: ExitStack) -> Iterator[ImportInput]:
@@ -43,12 +46,18 @@ def iter_inputs(path: Path, held: ExitStack) -> Iterator[ImportInput]:
     """
     try:
         unpack = _find_unpacking(path)
-        if unpack is None:
+        if unpack is None and not may_have_parts(path):
             yield ImportInput(shown=path, file=path)
             return
-        for part in unpack(path, _make_folder(held)):
-            shown = path / part.name if unpack is _unpack_zip else path
-            yield ImportInput(shown=shown, file=part)
+        folder, number = _make_folder(held), -1
+        for number, file in enumerate(unpack(path, folder) if unpack else [path]):
+            shown = path / file.relative_to(folder) if unpack is _unpack_zip else path
+            pieces = folder / f"parts-{number}"
+            pieces.mkdir()
+            for part in iter_parts(file, pieces):
+                yield ImportInput(shown=shown, file=part.file, before=part.before, why=part.why)
+        if number < 0:
+            yield ImportInput(shown=path, file=path, why="no file is in it")
     except (ValueError, OSError, zipfile.BadZipFile) as error:
         yield ImportInput(shown=path, file=path, why=f"it cannot be unpacked: {error}")
 
@@ -103,10 +112,10 @@ def _unpack_zip(path: Path, folder: Path) -> Iterator[Path]:
             name = Path(each.filename).name
             if not name or name.startswith("."):
                 continue
-            own = folder / str(number)
-            own.mkdir()
-            (own / name).write_bytes(read_zip_member(packed, each.filename))
-            yield own / name
+            own = folder / str(number) / name
+            own.parent.mkdir()
+            own.write_bytes(read_zip_member(packed, each.filename))
+            yield own
 
 
 def _write_parquet_rows(path: Path, folder: Path) -> Iterator[Path]:

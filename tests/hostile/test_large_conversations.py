@@ -35,3 +35,32 @@ def test_a_conversation_is_imported_or_refused_in_bounded_memory(
     assert "Traceback" not in done.err
     assert done.memory < MOST_MEMORY
     assert done.seconds < MOST_SECONDS
+
+
+def write_runs(path: Path, size: int) -> int:
+    """Write runs of mini-swe-agent of together so many bytes; return their number."""
+    number = 0
+    with path.open("w") as file:
+        while file.tell() < size:
+            steps = [
+                {"role": "assistant", "content": f"```bash\nls {number} {'x' * 3000}\n```"},
+                {"role": "user", "content": f"<returncode>0</returncode>\n{'y' * 3000}"},
+            ]
+            run = {"instance_id": str(number), "exit_status": "Submitted", "messages": steps * 15}
+            file.write(json.dumps(run) + "\n")
+            number += 1
+    return number
+
+
+@pytest.mark.thorough
+def test_the_memory_of_an_import_does_not_grow_with_the_file(tmp_path: Path) -> None:
+    peaks = []
+    for megabytes in (30, 300):
+        file = tmp_path / f"{megabytes}.jsonl"
+        number = write_runs(file, megabytes << 20)
+        done = measured("import", str(file), folder=tmp_path, timeout=300)
+        assert done.code == 0, done.err
+        assert f"{number:,} trajectories" in done.out
+        peaks.append(done.memory)
+    assert max(peaks) < 330_000_000, peaks
+    assert peaks[1] < 1.15 * peaks[0], peaks

@@ -25,6 +25,8 @@ from traces.importers.shared.jsonl import iter_json_records
 from traces.importers.shared.run_reader import ImportNotes, RawRun
 
 NAME = "AgentDojo runs (a JSON document for each task)"
+SPLITS = frozenset(("lines",))
+"""What of a file are runs of their own: its lines, or the elements of its list."""
 _SIGNS = (b'"suite_name"', b'"pipeline_name"')
 
 type Table = dict[str, object]

@@ -30,6 +30,8 @@ from traces.importers.shared.run_reader import ImportNotes, RawRun
 __all__ = ["NAME", "can_import", "find_parts", "read_runs"]
 
 NAME = "Harbor's trajectories (ATIF)"
+SPLITS = frozenset(("lines", "list"))
+"""What of a file are runs of their own: its lines, or the elements of its list."""
 
 type Table = dict[str, object]
 

@@ -38,6 +38,8 @@ from traces.importers.shared.run_reader import ImportNotes, RawRun
 from traces.importers.shared.session_times import subtract_times
 
 NAME = "mini-swe-agent runs (a .traj.json, or JSON lines with instance_id and messages)"
+SPLITS = frozenset(("lines",))
+"""What of a file are runs of their own: its lines, or the elements of its list."""
 
 type Table = dict[str, object]
 

@@ -25,6 +25,8 @@ from traces.importers.shared.run_reader import ImportNotes, RawRun
 from traces.importers.shared.session_times import subtract_times
 
 NAME = "sessions of opencode (JSON with info, and messages with parts)"
+SPLITS = frozenset(("lines", "list"))
+"""What of a file are runs of their own: its lines, or the elements of its list."""
 _FAILED = {"error": True, "completed": False}
 
 type Table = dict[str, object]

@@ -27,6 +27,8 @@ from traces.importers.shared.run_reader import ImportNotes, RawRun
 from traces.importers.shared.session_times import subtract_times
 
 NAME = "OpenHands runs (a JSON list of events, or JSON lines with history)"
+SPLITS = frozenset(("lines",))
+"""What of a file are runs of their own: its lines, or the elements of its list."""
 
 type Event = dict[str, object]
 

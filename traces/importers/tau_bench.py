@@ -25,6 +25,8 @@ from traces.importers.shared.run_reader import ImportNotes, RawRun
 
 HINTS = frozenset({"model", "model_family", "scenario"})
 NAME = "tau-bench runs (a JSON list of objects with task_id, reward, traj, trial)"
+SPLITS = frozenset(("list",))
+"""What of a file are runs of their own: its lines, or the elements of its list."""
 
 type Table = dict[str, object]
 

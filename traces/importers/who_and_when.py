@@ -20,6 +20,8 @@ from traces.importers.shared.jsonl import iter_json_records
 from traces.importers.shared.run_reader import ImportNotes, RawRun
 
 NAME = "Who&When runs (JSON documents with a history and a mistake)"
+SPLITS = frozenset(("lines",))
+"""What of a file are runs of their own: its lines, or the elements of its list."""
 _HUMANS = ("human", "user")
 
 type Table = dict[str, object]

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from stumble.imports import large_files
 from stumble.imports.import_files import ImportedFile, import_recordings
 from traces.importers import read_run_tables
 from traces.store.trace_store import TraceStore
@@ -49,13 +50,16 @@ def test_the_files_of_a_zip_come_in_by_their_names(tmp_path: Path) -> None:
     assert [(x.path.name, x.state) for x in results] == [
         ("a.json", "new"), ("a.json", "new"), ("README.md", "refused"),
     ]  # fmt: skip
-    assert {x.path.parent for x in results} == {path}
+    assert {x.path.parents[1] for x in results} == {path}
     assert count(store) == (2, 2, 2)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
         packed.writestr("a.json", b" " * (300 << 20))
     [bomb] = import_all(store, path)
     assert "cannot be unpacked: it unpacks to 300 MB" in str(bomb.why)
-    path.write_bytes(path.read_bytes()[:200])
+    with zipfile.ZipFile(path, "w") as packed:
+        packed.mkdir("none")
+    assert [x.why for x in import_all(store, path)] == ["no file is in it"]
+    path.write_bytes(b"PK\3\4" + bytes(100))
     [cut] = import_all(store, path)
     assert "cannot be unpacked" in str(cut.why)
 
@@ -68,6 +72,43 @@ def test_the_rows_of_a_parquet_file_are_runs(tmp_path: Path) -> None:
     assert (result.path, result.state) == (path, "new")
     assert count(store) == (100, 100, 100)
     assert import_all(store, path)[0].state == "known"
+
+
+@pytest.mark.parametrize("form", ["lines", "list"])
+def test_a_large_file_is_imported_in_parts_as_one(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(large_files, "PART_BYTES", 50_000)
+    runs: list[dict[str, Any]] = []
+    for number in range(60):
+        if form == "lines":
+            said = {"role": "user", "content": "x" * 20_000}
+            messages = [*RUN["messages"], said]  # type: ignore[misc]
+            runs.append(RUN | {"instance_id": str(number), "messages": messages})
+        else:
+            traj = [
+                {"role": "user", "content": "x" * 20_000},
+                {"role": "assistant", "content": "y"},
+            ]
+            runs.append({"task_id": number, "trial": 0, "reward": 1.0, "info": {}, "traj": traj})
+    texts = [json.dumps(run) for run in runs]
+    texts[40] = (
+        texts[40].replace('"role": "assistant"', '"role": 7').replace("messages", "massages")
+    )
+    path = tmp_path / "runs.json"
+    path.write_text("\n".join(texts) if form == "lines" else f"[{', '.join(texts)}]")
+    store, whole = TraceStore(tmp_path / ".parts"), TraceStore(tmp_path / ".whole")
+    [result] = import_all(store, path)
+    assert (result.path, result.state) == (path, "new")
+    assert result.counts["trajectories"] == count(store)[0]
+    assert [x.state for x in import_all(store, path)] == ["known"]
+    monkeypatch.setattr(large_files, "PART_BYTES", 1 << 30)
+    [other] = import_all(whole, path)
+    assert [(x.where, x.why) for x in result.remarks] == [(x.where, x.why) for x in other.remarks]
+    assert (dict(result.counts), count(store)) == (dict(other.counts), count(whole))
+    ids = "select trajectory_id from trajectories order by 1"
+    with store.connect() as one, whole.connect() as two:
+        assert one.execute(ids).fetchall() == two.execute(ids).fetchall()
 
 
 def test_standard_input_is_a_file(tmp_path: Path) -> None:
