@@ -56,9 +56,11 @@ def write_runs(path: Path, size: int) -> int:
 def test_the_memory_of_an_import_does_not_grow_with_the_file(tmp_path: Path) -> None:
     peaks = []
     for megabytes in (30, 300):
-        file = tmp_path / f"{megabytes}.jsonl"
+        folder = tmp_path / str(megabytes)
+        folder.mkdir()
+        file = folder / "runs.jsonl"
         number = write_runs(file, megabytes << 20)
-        done = measured("import", str(file), folder=tmp_path, timeout=300)
+        done = measured("import", str(file), folder=folder, timeout=300)
         assert done.code == 0, done.err
         assert f"{number:,} trajectories" in done.out
         peaks.append(done.memory)

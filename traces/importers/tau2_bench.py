@@ -52,13 +52,13 @@ def can_import(path: Path) -> bool:
 
 def read_runs(path: Path) -> Iterator[RawRun]:
     """Yield the simulations."""
-    info = _read_info(path)
+    info = read_info(path)
     for where, run in iter_list_records(path, "simulations"):
         yield RawRun(where=where, read=partial(_read_run, run, info))
 
 
-def _read_info(path: Path) -> Table:
-    """Return `info`, which stands before the tasks and simulations."""
+def read_info(path: Path) -> Table:
+    """Return `info`, which stands before the tasks and simulations. Raises ValueError."""
     with open_unpacked_file(path) as file:
         text = file.read(_INFO_BYTES).decode("utf-8", "replace")
     place = text.find("{", text.find('"info"'))

@@ -74,7 +74,7 @@ def test_the_rows_of_a_parquet_file_are_runs(tmp_path: Path) -> None:
     assert import_all(store, path)[0].state == "known"
 
 
-@pytest.mark.parametrize("form", ["lines", "list"])
+@pytest.mark.parametrize("form", ["lines", "list", "tau2"])
 def test_a_large_file_is_imported_in_parts_as_one(
     form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -82,24 +82,30 @@ def test_a_large_file_is_imported_in_parts_as_one(
     runs: list[dict[str, Any]] = []
     for number in range(60):
         if form == "lines":
-            said = {"role": "user", "content": "x" * 20_000}
-            messages = [*RUN["messages"], said]  # type: ignore[misc]
+            more = {"role": "user", "content": "x" * 20_000}
+            messages = [*RUN["messages"], more]  # type: ignore[misc]
             runs.append(RUN | {"instance_id": str(number), "messages": messages})
         else:
             traj = [
                 {"role": "user", "content": "x" * 20_000},
                 {"role": "assistant", "content": "y"},
             ]
-            runs.append({"task_id": number, "trial": 0, "reward": 1.0, "info": {}, "traj": traj})
+            name = "messages" if form == "tau2" else "traj"
+            run = {"task_id": number, "trial": 0, "reward": 1.0, "info": {}, name: traj}
+            runs.append(run)
     texts = [json.dumps(run) for run in runs]
     texts[40] = (
         texts[40].replace('"role": "assistant"', '"role": 7').replace("messages", "massages")
     )
     path = tmp_path / "runs.json"
-    path.write_text("\n".join(texts) if form == "lines" else f"[{', '.join(texts)}]")
+    text = "\n".join(texts) if form == "lines" else f"[{', '.join(texts)}]"
+    info = json.dumps({"num_trials": 1, "user_info": {}, "agent_info": {"llm": "m"}})
+    path.write_text(
+        f'{{"info": {info}, "tasks": [], "simulations": {text}}}' if form == "tau2" else text
+    )
     store, whole = TraceStore(tmp_path / ".parts"), TraceStore(tmp_path / ".whole")
     [result] = import_all(store, path)
-    assert (result.path, result.state) == (path, "new")
+    assert (result.path, result.state, result.why) == (path, "new", None)
     assert result.counts["trajectories"] == count(store)[0]
     assert [x.state for x in import_all(store, path)] == ["known"]
     monkeypatch.setattr(large_files, "PART_BYTES", 1 << 30)
