@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +109,7 @@ def write_opencode_files(home: Home, session: dict[str, Any]) -> Path:
 def write_opencode_database(home: Home, session: dict[str, Any]) -> Path:
     path = home.folder / ".local/share/opencode/opencode.db"
     path.parent.mkdir(parents=True)
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("create table session (id text, data text)")
         connection.execute(
             "create table message (id text, session_id text, time_created int, data text)"
@@ -141,7 +142,7 @@ def test_opencode(form: str, home: Home) -> None:
 
 def test_a_database_of_another_program_is_refused(home: Home, tmp_path: Path) -> None:
     path = tmp_path / "other.db"
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("create table x (y)")
     [result] = import_recordings(home.store, [path])
     assert "no database of opencode" in str(result.why)
