@@ -19,7 +19,7 @@ from traces.importers.shared.file_reader import (
 from traces.importers.shared.json_stream import read_list_objects
 from traces.importers.shared.jsonl import MAX_RECORD
 
-PART_BYTES = 2 << 20
+PART_BYTES = 4 << 20
 """Bytes of a part, but for one record that is larger."""
 _UNSPLIT = 1 << 20
 """Size of a file, as it is, up to which it is never split."""

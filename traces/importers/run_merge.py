@@ -34,7 +34,7 @@ from traces.store.usage_rows import PriceFunction, price_nothing
 
 type Tables = dict[str, pa.Table]
 BATCH_FILES = 256
-BATCH_BYTES = 12 << 20
+BATCH_BYTES = 24 << 20
 """Most files, and bytes of rows but for one file, that are merged into the index together."""
 _COSTS = ("cost_usd", "cost_source")
 _REPLACES = ".replace"
