@@ -163,5 +163,7 @@ def _suggest_tls_option(error: str, authority: str) -> str:
     if "certificate required" in error or "alert" in error:
         return ": the server wants a certificate of the client; give --client-cert FILE"
     host = urlsplit(f"//{authority}").hostname
+    if any(word in error for word in ("expired", "not yet valid", "mismatch")):
+        return f": --insecure-upstream {host} trusts any certificate of it"
     hint = f": --upstream-ca FILE trusts its CA, --insecure-upstream {host} any certificate"
     return (UNKNOWN_CA_HINT if "issuer" in error else "") + hint

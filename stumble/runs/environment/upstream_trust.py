@@ -40,7 +40,7 @@ class UpstreamTrust(Struct, frozen=True, kw_only=True):
             hosts=dict(hosts),
             ca_file=bundle,
             proxies=read_proxy_settings(os.environ),
-            insecure=self.insecure,
+            insecure=frozenset(host.strip("[]") for host in self.insecure),
             client_cert=self.client_cert,
         )
 

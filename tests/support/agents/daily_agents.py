@@ -320,6 +320,7 @@ DAILY: Mapping[str, DailyAgent] = {
         argument=("-n", *_GPTME, PROMPT),
         pipe=("-n", *_GPTME),
         terminal=_GPTME,
+        dialogs=(("New conversation", b"\r"),),
         ready="User",
     ),
 }
