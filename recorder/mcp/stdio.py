@@ -21,7 +21,7 @@ import itertools
 import json
 import math
 import os
-import signal
+import re
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -49,8 +49,8 @@ type MessageRewriter = Callable[[bytes], bytes]
 """Rewrites such a chunk for this client."""
 
 SERVER_ENDED = "eof: the server ended"
-_CLIENT_SIGNALS = (*tee.TEE_SIGNALS, signal.SIGKILL)
-"""Signals with which clients end servers."""
+_ENDED_WITH = re.compile(rf"{SERVER_ENDED} with (-?\d+)")
+"""An exit code, or minus the number of a signal."""
 CANCELLED_METHOD = "notifications/cancelled"
 CLIENT_SECONDS = 120.0
 """Maximum wait for an answer of the client that a recorded server had before its own."""
@@ -450,7 +450,7 @@ class McpStdioSession(asyncio.Protocol):
                 await self._wait_for_client(exchange)  # an end of the session is its last event
                 if self._answering:
                     await asyncio.wait(self._answering)
-                self._stop_tee(1 << 8)
+                self._stop_tee(_find_wait_status(exchange.error))
         except asyncio.CancelledError:
             self._taps.done(replace(exchange, response=None, error=exchange.error or "cancelled"))
             raise
@@ -494,23 +494,35 @@ class McpStdioSession(asyncio.Protocol):
         """Complete all open exchanges: the server has exited or the session is over."""
         open_exchanges, self._waiting = tuple(self._waiting.values()), {}
         for exchange in open_exchanges:
-            error = SERVER_ENDED if self._has_server_left else "cancelled: the session was over"
+            error = self._describe_end()
             self._taps.done(replace(exchange, error=error))
         start, self._start = self._start, None
         if start is not None and start.response is not None:
             ended = replace(start.response, chunks=tuple(self._said), ended=at)
             self._taps.done(replace(start, response=ended))
 
-    @property
-    def _has_server_left(self) -> bool:
-        """Whether the server exited by itself: nobody closed its input or killed it."""
+    def _describe_end(self) -> str:
+        """Return whether the server exited by itself, or the client ended it.
+
+        A client that kills a server at once kills the tee, which reports nothing more.
+        """
         status = self.status
         if status is None or self._closed:
-            return False
-        return not (os.WIFSIGNALED(status) and os.WTERMSIG(status) in _CLIENT_SIGNALS)
+            return "cancelled: the session was over"
+        code = os.waitstatus_to_exitcode(status)
+        if -code in tee.TEE_SIGNALS:
+            return "cancelled: the session was over"
+        return f"{SERVER_ENDED} with {code}"
 
     def _send_frame(self, kind: bytes, number: int = 0, data: bytes = b"") -> None:
         self._transport.write(tee.pack_tee_frame(kind, number, 0.0, data))
+
+
+def _find_wait_status(error: str) -> int:
+    """Return the wait status with which a recorded server ended; that of exit code 1 if unknown."""
+    match = _ENDED_WITH.fullmatch(error)
+    code = int(match[1]) if match else 1
+    return code << 8 if 0 <= code < 256 else -code & 0x7F
 
 
 def _is_recordable(exchange: Exchange) -> bool:

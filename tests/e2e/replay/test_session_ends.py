@@ -16,8 +16,10 @@ for line in sys.stdin:
         continue
     answer = {"jsonrpc": "2.0", "id": message["id"], "result": {"n": message["method"]}}
     print(json.dumps(answer), flush=True)
-    if message["method"] == "tools/call" and sys.argv[1] == "dies":
-        os._exit(1)
+    if message["method"] == "tools/call" and sys.argv[1] == "exits":
+        os._exit(3)
+    if message["method"] == "tools/call" and sys.argv[1] == "out of memory":
+        os.kill(os.getpid(), 9)
 """
 CLIENT = """
 import json, subprocess, sys
@@ -39,7 +41,9 @@ elif how == "killed":
 elif how == "closed":
     server.stdin.close()
 print(repr(server.stdout.read()))
-server.wait()
+code = server.wait()
+if how in ("exits", "out of memory"):
+    print("code", code)
 """
 
 
@@ -50,7 +54,8 @@ server.wait()
         ("terminated", "cancelled: the session was over"),
         ("killed", "cancelled: the session was over"),
         ("closed", "cancelled: the session was over"),
-        ("dies", "eof: the server ended"),
+        ("exits", "eof: the server ended with 3"),
+        ("out of memory", "eof: the server ended with -9"),
     ],
 )
 def test_a_listening_request_lasts_as_long_as_its_session(

@@ -364,7 +364,7 @@ def test_a_call_that_the_server_does_not_live_to_answer_says_so() -> None:
             return await over(notes, 2)
 
     start, call = run_event_loop(main())
-    assert (call.response, call.error) == (None, "eof: the server ended")
+    assert (call.response, call.error) == (None, "eof: the server ended with 3")
     assert start.error is None
 
 
