@@ -10,6 +10,7 @@ import struct
 import termios
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 _CONTROL = re.compile(
@@ -82,6 +83,11 @@ class TerminalUser:
     def send(self, data: bytes) -> None:
         """Send bytes at once, as a terminal sends a reply."""
         os.write(self._terminal, data)
+
+    def send_if_open(self, data: bytes) -> None:
+        """Send bytes, unless the command has ended."""
+        with suppress(OSError):
+            os.write(self._terminal, data)
 
     def close(self) -> None:
         """Close the terminal's window."""

@@ -319,7 +319,7 @@ DAILY: Mapping[str, DailyAgent] = {
         tool="shell",
         argument=("-n", *_GPTME, PROMPT),
         pipe=("-n", *_GPTME),
-        terminal=_GPTME,
+        terminal=("-y", *_GPTME),
         dialogs=(("New conversation", b"\r"),),
         ready="User",
     ),

@@ -147,6 +147,8 @@ class FormTrial:
         user.wait_for_pattern(DONE, RUN_LIMIT)
         if agent.leave:
             user.type_line(agent.leave, agent.enter, echo=agent.leave.decode())
+            user.rest(quiet=3)
+            user.send_if_open(agent.enter)  # the first may have chosen a completion
 
 
 def try_form(folder: Path, name: str, form: str, clock: Path) -> FormRow:
