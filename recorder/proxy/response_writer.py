@@ -259,7 +259,8 @@ class ResponseWriter:
         """Pass a server's bytes to the agent, and show the taps what they contain."""
         if self._line.is_closed:
             raise AgentGoneError
-        self._at, self._find_unparsed = part.at, part.find_unparsed
+        self._at = part.at
+        self._find_unparsed = part.find_unparsed
         raw = part.raw
         if part.head is not None:
             self._answer = part.head
