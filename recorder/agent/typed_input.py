@@ -215,9 +215,13 @@ class PlayedTerminal(AgentTerminal):
         return self._get_idle_seconds() >= max(STALLED, event.at - self._last_at)
 
     def _is_drawn(self, event: TerminalEvent) -> bool:
-        """Return whether nearly as much is drawn as there was; spinners differ."""
+        """Return whether nearly as much is drawn as there was; spinners differ.
+
+        How much that was says little of an agent that was drawing when the user typed.
+        """
         pause = event.at - self._last_at
-        waits = pause >= PAUSE and self.drawn < event.drawn - min(event.drawn * SPARE, SPARE_BYTES)
+        is_less = self.drawn < event.drawn - min(event.drawn * SPARE, SPARE_BYTES)
+        waits = pause >= PAUSE and (is_less or event.quiet < MIN_QUIET)
         return not waits or self._get_idle_seconds() >= min(pause, DRAWING)
 
 

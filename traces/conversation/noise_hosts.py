@@ -35,6 +35,7 @@ NOISE_ROUTES: tuple[tuple[str, str, bool], ...] = (
     ("*", "/api/eval/sdk-*", False),  # claude-code
     ("*", "/mcp-registry/*", False),  # claude-code
     ("downloads.claude.ai", "*/latest", False),  # claude-code's releases and plugins
+    ("github.com", "/anthropics/claude-plugins*", False),  # claude-code
     ("statsig.anthropic.com", "*", True),
     ("*", "*/messages/count_tokens", False),  # prompt length, before sending
     ("*.ingest.sentry.io", "*", True),

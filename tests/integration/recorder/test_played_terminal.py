@@ -185,6 +185,16 @@ def test_input_waits_for_a_question_after_a_long_page() -> None:
     assert "got hello" in play(typed(b"hello\n", at=30.0, drawn=10_900, quiet=0.02), script)
 
 
+def test_input_waits_as_long_as_a_user_whose_agent_was_drawing() -> None:
+    script = (
+        "import sys, termios, time; began = time.monotonic()\n"
+        "while time.monotonic() - began < 1.5:\n"
+        "    print('.' * 9, end='', flush=True); time.sleep(0.05)\n"
+        "termios.tcflush(0, termios.TCIFLUSH); print('got', input())"
+    )
+    assert "got hello" in play(typed(b"hello\n", at=2.5, drawn=100, quiet=0.0), script)
+
+
 def test_input_is_typed_though_the_agent_never_stops_drawing(monkeypatch) -> None:
     monkeypatch.setattr(typed_input, "STALLED", 1.0)
     script = (
