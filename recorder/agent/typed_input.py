@@ -30,10 +30,12 @@ STALLED = 20.0
 """Seconds without input or progress after which it is typed though the output is never quiet."""
 MAX_REPLY_PAUSE = 0.1
 """Seconds after which the beginning of a reply is keys: escape, or a key with alt."""
-PAUSE, DRAWING, SPARE, SPARE_BYTES = 0.5, 8.0, 0.1, 500
+PAUSE, DRAWING, SPARE, SPARE_BYTES = 0.5, 12.0, 0.1, 500
 """A user who paused this long has seen what was drawn; for how long a replay waits for it, but for
 which part and how much: a question after a page of greetings is a small part of what was drawn.
 """
+SLOWER = 2
+"""How much longer than in the recording an agent may draw the same."""
 
 
 TYPED = ("keys", "size", "hangup")
@@ -219,10 +221,13 @@ class PlayedTerminal(AgentTerminal):
 
         How much that was says little of an agent that was drawing when the user typed.
         """
-        pause = event.at - self._last_at
-        is_less = self.drawn < event.drawn - min(event.drawn * SPARE, SPARE_BYTES)
-        waits = pause >= PAUSE and (is_less or event.quiet < MIN_QUIET)
-        return not waits or self._get_idle_seconds() >= min(pause, DRAWING)
+        if (pause := event.at - self._last_at) < PAUSE:
+            return True
+        if self.drawn < event.drawn - min(event.drawn * SPARE, SPARE_BYTES):
+            pause *= SLOWER
+        elif event.quiet >= MIN_QUIET:
+            return True
+        return self._get_idle_seconds() >= min(pause, DRAWING)
 
 
 def open_typed_input(keyboard: int = 0) -> RecordedTerminal | None:
