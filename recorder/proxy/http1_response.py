@@ -19,7 +19,9 @@ _BODYLESS_STATUSES = (204, 304)
 UNPARSED_BYTES = 1 << 18
 """How much of what is no HTTP is kept; one byte more shows that there was more."""
 _BLANK_LINE = re.compile(rb"\n\r?\n")
-_VERSIONS = b"HTTP/1.1 ", b"HTTP/1.0 "
+_VERSION = b"HTTP/0.0 "
+"""The beginning of an answer; `0` is any digit."""
+_NO_DIGITS = bytes.maketrans(b"123456789", b"0" * 9)
 _LINE, _HEAD, _END = 0, -1, -2
 """What the parser reached: the end of a line of chunked framing, of a head, of an answer."""
 _CONNECTION_FIELD = re.compile(rb"(?i)(connection|keep-alive|proxy-connection)[ \t]*:")
@@ -122,8 +124,7 @@ class Http1ResponseReader:
 
     def _begins_with_version(self) -> bool:
         """Whether the bytes so far do: the parser skips empty lines, which clients do not."""
-        start = bytes(self._rest[:9])
-        return any([version.startswith(start) for version in _VERSIONS])
+        return _VERSION.startswith(self._rest[:9].translate(_NO_DIGITS))
 
     def _forget_body(self) -> None:
         """Drop the bytes up to the last of the body; of a complete answer, up to its end."""
