@@ -48,7 +48,7 @@ RECHECK_SECONDS = 0.01
 """How soon it is asked again whether a chunk is due, which may depend on the time."""
 CLIENT_SECONDS = 120.0
 """Maximum wait for an answer of the client that a recorded server had before it went on."""
-RESET_SECONDS = 0.02
+RESET_SECONDS = 0.05
 """Between an answer that is played and its reset: Node takes both at once for a clean end."""
 WRITE_BYTES = 1 << 16
 """Bytes written at once, before checking whether the agent reads them."""

@@ -124,7 +124,7 @@ def serve_deeds(deeds: Sequence[Deed]) -> Callable[[socket.socket], None]:
                 for piece in deed.pieces:
                     end.sendall(piece)
                     time.sleep(deed.pause)
-                time.sleep(0.02)  # a reset at once may destroy what was not read yet
+                time.sleep(0.1)  # a reset at once may destroy what was not read yet
                 if deed.resets:
                     end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
