@@ -168,8 +168,8 @@ def operator(
     `code` is the family's letter and a number. Raises ValueError if the name or code is taken.
     """
 
-    def register(bend: Callable[..., Exchange]) -> Callable[..., Exchange]:
-        name = bend.__name__
+    def register(exchange: Callable[..., Exchange]) -> Callable[..., Exchange]:
+        name = exchange.__name__
         known = {name for each in OPERATORS.values() for name in (each.name, each.code.lower())}
         if name in known or code.lower() in known:
             raise ValueError(f"there is a fault called {name} or {code} already")
@@ -180,16 +180,16 @@ def operator(
             name=name,
             code=code,
             family=family,
-            function=bend,
+            function=exchange,
             forwards=forwards,
             shows=shows,
             fresh=fresh,
             needs=needs,
             by_hand=by_hand,
             ends_session=ends_session,
-            help=inspect.getdoc(bend) or "",
+            help=inspect.getdoc(exchange) or "",
         )
-        return bend
+        return exchange
 
     return register
 

@@ -186,11 +186,11 @@ def _make_minimal_edits(was: bytes, now: bytes) -> tuple[BodyEdit, ...]:
 
 def _find_common_length(most: int, same: Callable[[int], bool]) -> int:
     """Return the greatest size up to `most` for which `same` holds."""
-    least = 0
-    while least < most:
-        middle = (least + most + 1) // 2
-        least, most = (middle, most) if same(middle) else (least, middle - 1)
-    return least
+    minimum = 0
+    while minimum < most:
+        middle = (minimum + most + 1) // 2
+        minimum, most = (middle, most) if same(middle) else (minimum, middle - 1)
+    return minimum
 
 
 def _set_length_headers(headers: Headers, length: int) -> Headers:

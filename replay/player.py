@@ -582,11 +582,11 @@ def _is_listening_stream(request: Request, answer: Response | None) -> bool:
     )
 
 
-def _replace_message_id(answer: Response, asked: Request, recorded: Request) -> Response:
+def _replace_message_id(answer: Response, request: Request, recorded: Request) -> Response:
     """Return the recorded answer with the id of this request instead of the recorded one."""
     if (
-        find_dialect(asked) is not None
-        or asked.body == recorded.body
+        find_dialect(request) is not None
+        or request.body == recorded.body
         or (mcp.read_client_message(recorded) is None and read_json_method(recorded) is None)
     ):
         return answer
@@ -595,7 +595,7 @@ def _replace_message_id(answer: Response, asked: Request, recorded: Request) -> 
         headers = tuple((k, v) for k, v in answer.headers if k.lower() != "content-encoding")
         chunk = replace(answer.chunks[-1], data=body)
         answer = replace(answer, headers=headers, chunks=(chunk,))
-    edits = mcp.readdress_mcp_answer(asked, recorded, answer.body)
+    edits = mcp.readdress_mcp_answer(request, recorded, answer.body)
     return replace(answer, chunks=apply_edits_to_chunks(answer.chunks, edits))
 
 

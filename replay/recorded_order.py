@@ -102,15 +102,15 @@ class RecordedOrder(Struct):
 
 
 def _make_cue(
-    own: Exchange, at: float, beside: Sequence[tuple[int, Exchange]], most: float
+    exchange: Exchange, at: float, exchanges: Sequence[tuple[int, Exchange]], most: float
 ) -> OrderCue:
-    asked = {n: each.started for n, each in beside if each.started < at}
-    ends = {n: find_answer_end(each) for n, each in beside if n in asked}
-    answered = {n: end for n, end in ends.items() if own.started < end < at}
-    times = [time for time in (*asked.values(), *answered.values()) if time > own.started]
+    asked = {n: each.started for n, each in exchanges if each.started < at}
+    ends = {n: find_answer_end(each) for n, each in exchanges if n in asked}
+    answered = {n: end for n, end in ends.items() if exchange.started < end < at}
+    times = [time for time in (*asked.values(), *answered.values()) if time > exchange.started]
     return OrderCue(
         asked=frozenset(asked),
         answered=frozenset(answered),
         gap=min(most, at - max(times, default=at)),
-        took=at - own.started,
+        took=at - exchange.started,
     )

@@ -239,19 +239,19 @@ class _OutputCollector:
             walls=tuple(wall for wall in WALLS if wall in outcome["had"]),
         )
 
-    def _find_exceeded_limit(self, said: dict[str, Any]) -> ExceededLimit | None:
+    def _find_exceeded_limit(self, table: dict[str, Any]) -> ExceededLimit | None:
         """Return the limit that stopped it: known if it was stopped here, else a likely one."""
-        if self.stopped and said["over"]:
-            return "processes" if said["crowded"] and self.stopped == "wall" else self.stopped
-        if said["over"]:
-            exceeded: ExceededLimit = "processes" if said["crowded"] else said["over"]
+        if self.stopped and table["over"]:
+            return "processes" if table["crowded"] and self.stopped == "wall" else self.stopped
+        if table["over"]:
+            exceeded: ExceededLimit = "processes" if table["crowded"] else table["over"]
             return exceeded
-        if said["code"] == 0 or said["unstarted"]:
+        if table["code"] == 0 or table["unstarted"]:
             return None
-        if said["code"] == -signal.SIGXCPU or said["cpu"] > self.limits.cpu:
+        if table["code"] == -signal.SIGXCPU or table["cpu"] > self.limits.cpu:
             return "cpu"
-        if said["code"] == -signal.SIGXFSZ or said["full"]:
+        if table["code"] == -signal.SIGXFSZ or table["full"]:
             return "disk"
         tail = bytes(self.got["stderr"][-4096:])
         likely = (beyond for beyond, words in LIMIT_MESSAGES if any(word in tail for word in words))
-        return "processes" if said["crowded"] else next(likely, None)
+        return "processes" if table["crowded"] else next(likely, None)

@@ -237,10 +237,12 @@ def _start_supervisor(
             limited_process.stop_supervisor(supervisor)
 
 
-def _to_sandbox_result(said: Mapping[str, Any], *, late: bool) -> SandboxResult:
-    if said["unstarted"]:
-        return SandboxResult(exit=127 if "No such file" in said["unstarted"] else 126, ended="exit")
-    code, exceeded = said["code"], said["over"]
+def _to_sandbox_result(table: Mapping[str, Any], *, late: bool) -> SandboxResult:
+    if table["unstarted"]:
+        return SandboxResult(
+            exit=127 if "No such file" in table["unstarted"] else 126, ended="exit"
+        )
+    code, exceeded = table["code"], table["over"]
     ended: EndReason = "exit"
     if late:
         ended = "time"

@@ -96,10 +96,10 @@ class TypedTable:
             raise self.make_error(key, f"{value!r} is neither true nor false")
         return value
 
-    def get_int(self, key: str, default: int, least: int) -> int:
+    def get_int(self, key: str, default: int, minimum: int) -> int:
         value = self.entries.get(key, default)
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise self.make_error(key, f"{value!r} is not a whole number from {least}")
+        if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
+            raise self.make_error(key, f"{value!r} is not a whole number from {minimum}")
         return value
 
     def get_seconds(self, key: str, default: float) -> float:

@@ -44,14 +44,14 @@ def _parse_json_value(
 
 
 def _make_scalar_node(
-    inner: NestedText, kind: str, said: str, at: int, path: JsonLocation
+    inner: NestedText, kind: str, text: str, at: int, path: JsonLocation
 ) -> DocumentNode:
     return DocumentNode(
         kind=kind,  # type: ignore[arg-type]
         path=path,
         start=inner.to_outer_offset(at),
-        stop=inner.to_outer_offset(at + len(said)),
-        text=said,
+        stop=inner.to_outer_offset(at + len(text)),
+        text=text,
         quote_depth=inner.quote_depth,
     )
 
@@ -139,14 +139,14 @@ def _read_quoted_string(text: str, at: int) -> tuple[str, int]:
     return value, match.end()
 
 
-def _to_nested_text(inner: NestedText, start: int, stop: int, said: str) -> NestedText:
+def _to_nested_text(inner: NestedText, start: int, stop: int, text: str) -> NestedText:
     """Return a string's characters with the offset of each."""
-    if inner.offsets is None and stop - start == len(said):
-        return NestedText(said, inner.to_outer_offset(start), None, inner.quote_depth + 1)
+    if inner.offsets is None and stop - start == len(text):
+        return NestedText(text, inner.to_outer_offset(start), None, inner.quote_depth + 1)
     offsets = [
         inner.to_outer_offset(match.start()) for match in _ESCAPE.finditer(inner.text, start, stop)
     ]
-    return NestedText(said, 0, (*offsets, inner.to_outer_offset(stop)), inner.quote_depth + 1)
+    return NestedText(text, 0, (*offsets, inner.to_outer_offset(stop)), inner.quote_depth + 1)
 
 
 def _skip_json_blanks(text: str, at: int) -> int:

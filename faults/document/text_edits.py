@@ -29,10 +29,10 @@ def apply_document_edits(document: TextDocument, changes: Iterable[DocumentEdit]
     return "".join([*pieces, document.text[at:]])
 
 
-def make_value_edit(node: DocumentNode, said: str) -> DocumentEdit:
+def make_value_edit(node: DocumentNode, text: str) -> DocumentEdit:
     """Return the edit for another value of the same kind; `said` is unescaped."""
     return DocumentEdit(
-        node.start, node.stop, _escape_json_text(said, node.quote_depth + bool(node.literal))
+        node.start, node.stop, _escape_json_text(text, node.quote_depth + bool(node.literal))
     )
 
 
@@ -67,7 +67,7 @@ def make_removal_edits(container: DocumentNode, gone: Collection[int]) -> Iterat
             yield DocumentEdit(items[first].begin, items[last].span[1], "")
 
 
-def _escape_json_text(said: str, depth: int) -> str:
+def _escape_json_text(text: str, depth: int) -> str:
     for _ in range(depth):
-        said = json.dumps(said, ensure_ascii=False)[1:-1]
-    return said
+        text = json.dumps(text, ensure_ascii=False)[1:-1]
+    return text

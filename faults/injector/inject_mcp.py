@@ -209,7 +209,7 @@ def _put_after_interim(
     )
 
 
-def _accept_any_result(said: str) -> bool:
+def _accept_any_result(text: str) -> bool:
     return True
 
 
@@ -303,17 +303,17 @@ def _respond_with_reply(
 
 
 def _translate_error_status(
-    bent: Exchange, answer: Response, channel: Channel, *, stream: bool
+    exchange: Exchange, answer: Response, channel: Channel, *, stream: bool
 ) -> Exchange:
     """Translate a response with an error status into a result or a JSON-RPC error."""
     body = decode_content(answer.headers, answer.body) or b""
     if channel == "flag":
         text = body.decode("utf-8", "replace")
-        reply = mcp.McpReply(id=_find_request_id(bent), text=text, is_error=True)
+        reply = mcp.McpReply(id=_find_request_id(exchange), text=text, is_error=True)
     else:
         code, words = _to_jsonrpc_error(answer.status, body)
-        reply = mcp.McpReply(id=_find_request_id(bent), text=words, is_error=True, code=code)
-    return _respond_with_reply(bent, reply, answer.at, stream=stream)
+        reply = mcp.McpReply(id=_find_request_id(exchange), text=words, is_error=True, code=code)
+    return _respond_with_reply(exchange, reply, answer.at, stream=stream)
 
 
 def _to_jsonrpc_error(status: int, body: bytes) -> tuple[int, str]:
@@ -331,31 +331,33 @@ def _to_jsonrpc_error(status: int, body: bytes) -> tuple[int, str]:
         return TIMED_OUT, f"HTTP {status}"
 
 
-def _end_broken_stdio(bent: Exchange) -> Exchange:
+def _end_broken_stdio(exchange: Exchange) -> Exchange:
     """End a broken response over stdio, where a call has no connection of its own."""
-    code = (bent.error or "").partition(":")[0]
+    code = (exchange.error or "").partition(":")[0]
     if code != "timeout":
-        return replace(bent, response=None, error="eof: the server ended")
-    match = _SECONDS.match(bent.error or "")
+        return replace(exchange, response=None, error="eof: the server ended")
+    match = _SECONDS.match(exchange.error or "")
     if match is None:
-        return bent
-    chunks = bent.response.chunks if bent.response else ()
-    at = (chunks[-1].at if chunks else bent.started) + float(match[1])
+        return exchange
+    chunks = exchange.response.chunks if exchange.response else ()
+    at = (chunks[-1].at if chunks else exchange.started) + float(match[1])
     reply = mcp.McpReply(
-        id=_find_request_id(bent), text="Request timed out", is_error=True, code=TIMED_OUT
+        id=_find_request_id(exchange), text="Request timed out", is_error=True, code=TIMED_OUT
     )
-    ended = _respond_with_reply(bent, reply, at, stream=False)
+    ended = _respond_with_reply(exchange, reply, at, stream=False)
     assert ended.response is not None
     all_chunks = (*chunks, *ended.response.chunks)
-    return replace(ended, response=replace(ended.response, at=bent.started, chunks=all_chunks))
+    return replace(ended, response=replace(ended.response, at=exchange.started, chunks=all_chunks))
 
 
-def _readdress_exchange(bent: Exchange) -> Exchange:
+def _readdress_exchange(exchange: Exchange) -> Exchange:
     """Turn the response to another message into one to this: its id, and no session header."""
-    body = _decode_mcp_body(bent)
-    bent = replace_response_body(
-        bent, apply_body_edits(body, mcp.set_response_id(body, _find_request_id(bent)))
+    body = _decode_mcp_body(exchange)
+    exchange = replace_response_body(
+        exchange, apply_body_edits(body, mcp.set_response_id(body, _find_request_id(exchange)))
     )
-    assert bent.response is not None
-    headers = tuple(each for each in bent.response.headers if each[0].lower() != "mcp-session-id")
-    return replace(bent, response=replace(bent.response, headers=headers))
+    assert exchange.response is not None
+    headers = tuple(
+        each for each in exchange.response.headers if each[0].lower() != "mcp-session-id"
+    )
+    return replace(exchange, response=replace(exchange.response, headers=headers))

@@ -22,14 +22,14 @@ def to_stream_exchange(turn: Exchange) -> Exchange:
     return replace(turn, response=replace(answer, status=200, headers=_HEADERS, chunks=chunks))
 
 
-def to_message_exchange(turn: Exchange, bent: Exchange) -> Exchange:
+def to_message_exchange(turn: Exchange, exchange: Exchange) -> Exchange:
     """Return the turn with the changed stream as messages.
 
     Raises NoInjectionSite if the change cannot be expressed in messages.
     """
-    answer = bent.response
-    if answer is None or bent == to_stream_exchange(turn):
-        return replace(turn, response=answer and turn.response, error=bent.error)
+    answer = exchange.response
+    if answer is None or exchange == to_stream_exchange(turn):
+        return replace(turn, response=answer and turn.response, error=exchange.error)
     if answer.status < 400 and ("content-type", "text/event-stream") not in _normalize_headers(
         answer
     ):
@@ -39,12 +39,12 @@ def to_message_exchange(turn: Exchange, bent: Exchange) -> Exchange:
     response = Response(
         status=101,
         headers=original.headers if original else (),
-        trailers=original.trailers if original and bent.error is None else (),
+        trailers=original.trailers if original and exchange.error is None else (),
         chunks=chunks,
         at=answer.at,
         ended=answer.ended,
     )
-    return replace(turn, response=response, error=bent.error)
+    return replace(turn, response=response, error=exchange.error)
 
 
 def _normalize_headers(answer: Response) -> list[tuple[str, str]]:

@@ -171,17 +171,17 @@ class FaultInjector:
         return self._inject_or_hold(exchange, self._use_attempts(arms, turn, "model"))
 
     def _inject_or_hold(
-        self, exchange: Exchange, strikes: tuple[_PlannedInjection, ...]
+        self, exchange: Exchange, injections: tuple[_PlannedInjection, ...]
     ) -> Exchange:
         """Answer the request if that is possible now, else hold its response back."""
-        if not strikes:
+        if not injections:
             return exchange
-        if all(strike.arm.operator.forwards for strike in strikes):
-            self._held[exchange.seq] = strikes
-            for strike in strikes:
-                strike.arm.held += 1
+        if all(injection.arm.operator.forwards for injection in injections):
+            self._held[exchange.seq] = injections
+            for injection in injections:
+                injection.arm.held += 1
             return exchange
-        return self._inject_faults(exchange, strikes)
+        return self._inject_faults(exchange, injections)
 
     def holds(self, exchange: Exchange) -> bool:
         """Return whether the response of an exchange is to be changed."""
@@ -189,10 +189,10 @@ class FaultInjector:
 
     def response(self, exchange: Exchange) -> Exchange:
         """Inject into a response that was held back."""
-        strikes = self._held.pop(exchange.seq, ())
-        for strike in strikes:
-            strike.arm.held -= 1
-        return self._inject_faults(exchange, strikes)
+        injections = self._held.pop(exchange.seq, ())
+        for injection in injections:
+            injection.arm.held -= 1
+        return self._inject_faults(exchange, injections)
 
     def _plan_injections(self, call: TrackedCall, place: Place) -> tuple[_PlannedInjection, ...]:
         """Return the injections for the next attempt of a call, and use up the attempt."""
@@ -233,23 +233,23 @@ class FaultInjector:
         )
 
     def _inject_faults(
-        self, exchange: Exchange, strikes: tuple[_PlannedInjection, ...]
+        self, exchange: Exchange, injections: tuple[_PlannedInjection, ...]
     ) -> Exchange:
         """Apply all injections to the exchange and record each of them."""
-        for strike in strikes:
+        for planned in injections:
             try:
-                applied = self._inject_fault(exchange, strike)
+                applied = self._inject_fault(exchange, planned)
             except AwaitedResultError as error:
-                self._awaited.setdefault(error.continuation, []).append(strike)
+                self._awaited.setdefault(error.continuation, []).append(planned)
                 continue
             except NoInjectionSite as error:
                 self._no_site.append(str(error))
                 continue
-            injection = self._make_injection(exchange.seq, strike)
-            copy_param = {COPY: strike.arm.copy} if COPY in strike.arm.fault.params else {}
+            injection = self._make_injection(exchange.seq, planned)
+            copy_param = {COPY: planned.arm.copy} if COPY in planned.arm.fault.params else {}
             injection = replace(
                 injection,
-                original=_find_recorded_result(strike)
+                original=_find_recorded_result(planned)
                 if applied.original is None
                 else applied.original,
                 mutated=applied.mutated,
@@ -257,36 +257,38 @@ class FaultInjector:
                 params={**injection.params, **copy_param},
                 dead=applied.dead,
             )
-            rated = self._rate_detectability(injection, strike)
+            rated = self._rate_detectability(injection, planned)
             if rated.detect is not None and applied.detect is not None:
                 rated = replace(rated, detect=min(rated.detect, applied.detect))
             self._injected(rated)
-            if strike.arm.operator.ends_session:
+            if planned.arm.operator.ends_session:
                 self._lost_sessions.add(mcp.find_session(exchange.request))
-            sham = strike.arm.operator.family == "sham"
+            sham = planned.arm.operator.family == "sham"
             exchange = applied.exchange if sham else replace(applied.exchange, answered_by="fault")
         return exchange
 
-    def _inject_fault(self, exchange: Exchange, strike: _PlannedInjection) -> InjectedExchange:
-        operator = strike.arm.operator
-        shows = operator.shows[strike.place]
+    def _inject_fault(self, exchange: Exchange, injection: _PlannedInjection) -> InjectedExchange:
+        operator = injection.arm.operator
+        shows = operator.shows[injection.place]
         if operator.ends_session and mcp.find_session(exchange.request) is None:
             raise NoInjectionSite("this call belongs to no MCP session over HTTP")
-        if strike.place == "mcp" and isinstance(strike.call, TrackedCall):
-            tool = self._watch.conversations.find_offered_tool(strike.call)
+        if injection.place == "mcp" and isinstance(injection.call, TrackedCall):
+            tool = self._watch.conversations.find_offered_tool(injection.call)
             return inject_mcp.inject_into_mcp(
                 exchange,
-                strike.call,
+                injection.call,
                 shows,
-                lambda shown, valid: self._draw_exchange(shown, strike, valid),
-                copy=strike.arm.copy,
+                lambda shown, valid: self._draw_exchange(shown, injection, valid),
+                copy=injection.arm.copy,
                 returns=tool.returns if tool else None,
                 known=next(
-                    self._find_observations(strike.call).find_answers(strike.call.tool), None
+                    self._find_observations(injection.call).find_answers(injection.call.tool), None
                 ),
             )
         messages = exchange.transport == "websocket"
-        output = self._draw_exchange(to_stream_exchange(exchange) if messages else exchange, strike)
+        output = self._draw_exchange(
+            to_stream_exchange(exchange) if messages else exchange, injection
+        )
         changed = to_message_exchange(exchange, output.exchange) if messages else output.exchange
         return InjectedExchange(
             exchange=changed,
@@ -299,17 +301,17 @@ class FaultInjector:
     def _draw_exchange(
         self,
         exchange: Exchange,
-        strike: _PlannedInjection,
+        injection: _PlannedInjection,
         valid: Callable[[str], bool] = lambda text: True,
     ) -> DrawnExchange:
         """Return the changed exchange; a wrong value is redrawn until it can be traced."""
-        operator, fault = strike.arm.operator, strike.arm.fault
+        operator, fault = injection.arm.operator, injection.arm.fault
         return draw_exchange(
             operator,
             exchange,
             {name: value for name, value in fault.params.items() if name != COPY},
-            strike.at,
-            seen=replace(self._find_observations(strike.call), began=self._seeds.began),
+            injection.at,
+            seen=replace(self._find_observations(injection.call), began=self._seeds.began),
             background=self._background,
             valid=valid,
         )
@@ -320,9 +322,9 @@ class FaultInjector:
         writes = {"read": False, "write": True}.get(classify_call_side(call) or "")
         return self._seen.for_call(call, writes)
 
-    def _rate_detectability(self, injection: Injection, strike: _PlannedInjection) -> Injection:
+    def _rate_detectability(self, injection: Injection, planned: _PlannedInjection) -> Injection:
         return replace(
-            injection, detect=rate_detectability(injection, self._find_observations(strike.call))
+            injection, detect=rate_detectability(injection, self._find_observations(planned.call))
         )
 
     def _rewrite_results(self, exchange: Exchange, placed: ExchangeContext) -> Exchange:
@@ -377,17 +379,17 @@ class FaultInjector:
         call = strikes[0].call
         assert isinstance(call, TrackedCall)
         changed = to_tool_exchange(exchange.seq, result, call)
-        for strike in strikes:
+        for planned in strikes:
             try:
-                output = self._draw_exchange(changed, strike)
+                output = self._draw_exchange(changed, planned)
                 text = render_tool_result(output.exchange)
             except NoInjectionSite as error:
                 self._no_site.append(str(error))
                 continue
             changed, previous = output.exchange, self._lies[key]
-            flagged = strike.arm.operator.shows[strike.place].channel == "flag"
+            flagged = planned.arm.operator.shows[planned.place].channel == "flag"
             channel: Channel = "flag" if flagged and flags else "text"
-            injection = self._make_injection(exchange.seq, strike)
+            injection = self._make_injection(exchange.seq, planned)
             injection = replace(
                 injection,
                 side="request",
@@ -397,15 +399,15 @@ class FaultInjector:
                 rendered=is_visible_failure(changed),
                 dead=output.dead,
             )
-            injections.append(self._rate_detectability(injection, strike))
+            injections.append(self._rate_detectability(injection, planned))
             self._lies[key] = _ResultOverride(
                 text, channel == "flag" or (previous is not None and previous.flagged)
             )
         return injections
 
-    def _make_injection(self, seq: int, strike: _PlannedInjection) -> Injection:
+    def _make_injection(self, seq: int, injection: _PlannedInjection) -> Injection:
         """Create the record of an injection; the fault counts as fired from here on."""
-        arm, call = strike.arm, strike.call
+        arm, call = injection.arm, injection.call
         self.fired += 1
         arm.fired += 1
         id = f"{self._seeds.run}/{self.fired}"
@@ -416,31 +418,31 @@ class FaultInjector:
             side="response",
             op=arm.operator.name,
             family=arm.operator.family,
-            place=strike.place,
-            address=strike.at,
-            tool=_find_target_tool(strike),
+            place=injection.place,
+            address=injection.at,
+            tool=_find_target_tool(injection),
             call_id=call.id if isinstance(call, TrackedCall) else None,
             arguments=call.arguments if isinstance(call, TrackedCall) else None,
             params=arm.operator.with_defaults(arm.fault.params),
             persist=arm.fault.persist,
-            error_channel=arm.operator.shows[strike.place].channel,
+            error_channel=arm.operator.shows[injection.place].channel,
             sham=arm.operator.family == "sham",
             repeat_of=first,
         )
 
 
-def _find_target_tool(strike: _PlannedInjection) -> str | None:
+def _find_target_tool(injection: _PlannedInjection) -> str | None:
     """Return the called tool; for a turn, the tools that its response calls in the recording."""
-    if isinstance(strike.call, TrackedCall):
-        return strike.call.tool
-    turn = strike.arm.find_recorded_turn(strike.call)
+    if isinstance(injection.call, TrackedCall):
+        return injection.call.tool
+    turn = injection.arm.find_recorded_turn(injection.call)
     return (", ".join(turn.tools) or None) if turn else None
 
 
-def _find_recorded_result(strike: _PlannedInjection) -> bytes | None:
+def _find_recorded_result(injection: _PlannedInjection) -> bytes | None:
     """Return the tool's result in the recording, if it is known."""
-    site = strike.arm.site
-    if site is None or site.result is None or not site.is_call(strike.call):
+    site = injection.arm.site
+    if site is None or site.result is None or not site.is_call(injection.call):
         return None
     return _encode_client_text(site.result)
 

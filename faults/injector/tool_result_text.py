@@ -26,17 +26,19 @@ def to_tool_exchange(seq: int, result: ToolResult, call: TrackedCall) -> Exchang
     )
 
 
-def is_visible_failure(bent: Exchange) -> bool:
+def is_visible_failure(exchange: Exchange) -> bool:
     """Return whether the exchange shows its failure, by status or broken connection."""
-    return bent.error is not None or bent.response is None or bent.response.status >= 400
+    return (
+        exchange.error is not None or exchange.response is None or exchange.response.status >= 400
+    )
 
 
-def render_tool_result(bent: Exchange) -> str:
+def render_tool_result(exchange: Exchange) -> str:
     """Return the text a client would show: the body, status and body, or the failure."""
-    if bent.error is not None:
-        code = bent.error.partition(":")[0]
+    if exchange.error is not None:
+        code = exchange.error.partition(":")[0]
         return _BROKEN.get(code, f"Error: {code}")
-    if bent.response is None:
+    if exchange.response is None:
         raise NoInjectionSite("there is no answer to show")
-    body = decode_response_text(bent)
-    return body if bent.response.status < 400 else f"HTTP {bent.response.status}: {body}"
+    body = decode_response_text(exchange)
+    return body if exchange.response.status < 400 else f"HTTP {exchange.response.status}: {body}"

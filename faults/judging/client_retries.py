@@ -43,8 +43,8 @@ def find_retries(injection: Injection, run: JudgedRun, twins: Sequence[JudgedRun
     counts = [_count_writes(twin) for twin in twins]
     if not counts:
         return RetryFindings(unsafe=unsafe, extra=None)
-    own, least, most = _count_writes(run), min(counts), max(counts)
-    return RetryFindings(unsafe=unsafe, extra=max(0, own - most) or min(0, own - least))
+    own, minimum, most = _count_writes(run), min(counts), max(counts)
+    return RetryFindings(unsafe=unsafe, extra=max(0, own - most) or min(0, own - minimum))
 
 
 def is_unsafe_retry(

@@ -31,14 +31,14 @@ class ConsumptionVerdict(Struct, frozen=True):
 
 
 def decide_consumption(
-    injection: Injection, story: DerivedSteps, exchanges: Sequence[Exchange]
+    injection: Injection, derived_steps: DerivedSteps, exchanges: Sequence[Exchange]
 ) -> ConsumptionVerdict:
     """Return whether this injection reached the model, by the rules of its family."""
     if injection.place == "model-boundary":
-        return _decide_at_boundary(injection, story, exchanges)
+        return _decide_at_boundary(injection, derived_steps, exchanges)
     if injection.place == "model":
-        return _decide_at_model(injection, story, exchanges)
-    use = story.find_use(injection.call_id) if injection.call_id else None
+        return _decide_at_model(injection, derived_steps, exchanges)
+    use = derived_steps.find_use(injection.call_id) if injection.call_id else None
     if use is None:
         return ConsumptionVerdict(None, None, "undecidable")
     if use.result is None or use.result_seq is None:
@@ -50,20 +50,21 @@ def decide_consumption(
     if verdict.consumed is None and injection.place == "mcp" and is_error_text(use.result):
         # A client that validates results against outputSchema refuses invalid ones.
         return ConsumptionVerdict(False, use.result_seq, "absorbed")
-    if verdict.consumed and not any(verdict.seq in turn.seqs for turn in story.agent_steps):
+    if verdict.consumed and not any(verdict.seq in turn.seqs for turn in derived_steps.agent_steps):
         # The agent took no step with it, so it could not react.
         return ConsumptionVerdict(False, None, "ended_before")
     return verdict
 
 
 def _decide_at_boundary(
-    injection: Injection, story: DerivedSteps, exchanges: Sequence[Exchange]
+    injection: Injection, derived_steps: DerivedSteps, exchanges: Sequence[Exchange]
 ) -> ConsumptionVerdict:
     """Decide by the forwarded bytes; they count once a model answered them."""
     injected_data = {edit.data for edit in injection.edits}
     for exchange in exchanges:
         is_model_request = (
-            exchange.seq in story.contexts and story.contexts[exchange.seq].kind == "model"
+            exchange.seq in derived_steps.contexts
+            and derived_steps.contexts[exchange.seq].kind == "model"
         )
         is_injected = injection.sham or any(edit.data in injected_data for edit in exchange.edits)
         if exchange.seq >= injection.seq and is_model_request and is_injected:
@@ -74,12 +75,12 @@ def _decide_at_boundary(
 
 
 def _decide_at_model(
-    injection: Injection, story: DerivedSteps, exchanges: Sequence[Exchange]
+    injection: Injection, derived_steps: DerivedSteps, exchanges: Sequence[Exchange]
 ) -> ConsumptionVerdict:
     """Decide by the bytes sent to the agent's client; a retried response is absorbed."""
-    first_attempt = story.contexts[injection.seq].attempt_of
+    first_attempt = derived_steps.contexts[injection.seq].attempt_of
     first = injection.seq if first_attempt is None else first_attempt
-    tries = [x for x in exchanges if first in (x.seq, story.contexts[x.seq].attempt_of)]
+    tries = [x for x in exchanges if first in (x.seq, derived_steps.contexts[x.seq].attempt_of)]
     last = tries[-1]
     attempts = "attempts " + ", ".join(f"{x.seq}: {_describe_attempt_status(x)}" for x in tries)
     if last.seq == injection.seq:
@@ -95,7 +96,7 @@ def _decide_at_model(
         )
     if last.answered_by == "fault":
         return ConsumptionVerdict(True, last.seq, "the last attempt was struck too", attempts)
-    answer = story.answers.get(last.seq)
+    answer = derived_steps.answers.get(last.seq)
     if answer is None or answer.finish is None or _has_failed(last):
         return ConsumptionVerdict(None, last.seq, "undecidable", attempts)
     return ConsumptionVerdict(False, last.seq, "absorbed", attempts)
@@ -273,8 +274,8 @@ def _has_injected_delay(
         return True if _has_client_left(target) else None  # the client's time-out was shorter
     jitter = injection.params.get("jitter_ms", 0)
     early = 4 if injection.params.get("dist") == "normal" else 1
-    least = (ms - early * (jitter if isinstance(jitter, int | float) else 0)) / 1000
-    return target.response.at - target.started >= max(0.0, least) * 0.99
+    minimum = (ms - early * (jitter if isinstance(jitter, int | float) else 0)) / 1000
+    return target.response.at - target.started >= max(0.0, minimum) * 0.99
 
 
 def _decode_lossy(data: bytes | None) -> str | None:

@@ -416,13 +416,13 @@ def _is_false_failure(claim: ClaimVerdict | None, passed: bool | None) -> bool |
     return passed and not claim.success and done and claim.claim != "none"
 
 
-def _is_noticeable(injection: Injection, fate: TaintResult) -> bool | None:
+def _is_noticeable(injection: Injection, ending: TaintResult) -> bool | None:
     """Return whether there was anything to notice: not for shams, delays, D4 and unused values."""
     if injection.sham or injection.op == "delay" or injection.detect == "D4":
         return False
-    if injection.dead if fate.dead is None else fate.dead:
+    if injection.dead if ending.dead is None else ending.dead:
         return False  # the twins' use of a value takes precedence over the recording's
-    return None if injection.family == "V" and fate.dead is None else True
+    return None if injection.family == "V" and ending.dead is None else True
 
 
 def _find_notice_error(signals: Iterable[NoticeSignal]) -> float | None:

@@ -98,9 +98,9 @@ class RunContinuation:
         return frozenset().union(*token_sets)
 
 
-def find_answer_turn(story: DerivedSteps, seq: int) -> int | None:
+def find_answer_turn(derived_steps: DerivedSteps, seq: int) -> int | None:
     """Return the index, among the agent's turns, of the response to a model request."""
-    return next((i for i, turn in enumerate(story.agent_steps) if seq in turn.seqs), None)
+    return next((i for i, turn in enumerate(derived_steps.agent_steps) if seq in turn.seqs), None)
 
 
 def render_turn_text(turn: TrajectoryStep) -> str:
@@ -109,21 +109,25 @@ def render_turn_text(turn: TrajectoryStep) -> str:
 
 
 def find_continuation(
-    story: DerivedSteps, use: ToolUse | None, seq: int | None
+    derived_steps: DerivedSteps, use: ToolUse | None, seq: int | None
 ) -> RunContinuation | None:
     """Return the run after model request `seq`; None if no turn answered it.
 
     Without a call the injection was in the response to that request: then the next turn is the
     first.
     """
-    turns = story.agent_steps
+    turns = derived_steps.agent_steps
     if use is None:
         at = next((i for i, t in enumerate(turns) if seq is not None and min(t.seqs) > seq), None)
     elif use.is_of_program:
         at = next((i for i, turn in enumerate(turns) if turn.number > use.step), None)
     else:
         at = next((i for i, turn in enumerate(turns) if seq in turn.seqs), None)
-    return None if at is None else RunContinuation(story=story, use=use, turns=turns, first_turn=at)
+    return (
+        None
+        if at is None
+        else RunContinuation(story=derived_steps, use=use, turns=turns, first_turn=at)
+    )
 
 
 def find_twin_continuation(

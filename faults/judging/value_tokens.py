@@ -206,16 +206,16 @@ def _tokens_of_words(text: str) -> Iterator[str]:
                 yield from _parse_numeric_date(matched)
 
 
-def _parse_named_date(said: str) -> Iterator[str]:
+def _parse_named_date(text: str) -> Iterator[str]:
     """Yield the day of a date with a month name."""
-    month = next(n for n, name in enumerate(_MONTHS, 1) if name in said.lower())
-    day, year = (int(digits) for digits in re.findall(r"\d+", said))
+    month = next(n for n, name in enumerate(_MONTHS, 1) if name in text.lower())
+    day, year = (int(digits) for digits in re.findall(r"\d+", text))
     yield f"d:{year}-{month:02}-{day:02}"
 
 
-def _parse_numeric_date(said: str) -> Iterator[str]:
+def _parse_numeric_date(text: str) -> Iterator[str]:
     """Yield the possible days of a numeric date: the order of day and month is unknown."""
-    one, two, year = (int(digits) for digits in re.split(r"[./]", said))
+    one, two, year = (int(digits) for digits in re.split(r"[./]", text))
     for day, month in {(one, two), (two, one)}:
         if 1 <= month <= 12 and 1 <= day <= 31:
             yield f"d:{year}-{month:02}-{day:02}"

@@ -51,17 +51,17 @@ def describe_turn(found: ModelTurn) -> str:
 
 
 def select_turns(
-    told: DerivedSteps, fault: Fault, *, seed: int, rep: int, trace: str
+    derived_steps: DerivedSteps, fault: Fault, *, seed: int, rep: int, trace: str
 ) -> tuple[ModelTurn, ...]:
     """Return the recording's turns up to and including the first that a fault targets.
 
     Raises LookupError if there is none; the message names the available turns.
     """
-    turns = list_agent_turns(told)
+    turns = list_agent_turns(derived_steps)
     call_selector = CallSelector(fault, seed=seed, trace=trace, rep=rep)
     for number, turn in enumerate(turns, start=1):
         if call_selector.take(turn):
-            if not is_turn_followed(told, turn):
+            if not is_turn_followed(derived_steps, turn):
                 raise LookupError(
                     f"the agent took no step after {describe_turn(turn)}, so nothing could be "
                     "learnt from it; choose an earlier one"
@@ -70,24 +70,26 @@ def select_turns(
     raise LookupError(_explain_no_turn(turns, fault))
 
 
-def find_turn_numbers(told: DerivedSteps, fault: Fault) -> list[int]:
+def find_turn_numbers(derived_steps: DerivedSteps, fault: Fault) -> list[int]:
     """Return the numbers, from 1, of matching turns after which the agent took a step.
 
     Raises LookupError if there is none.
     """
-    turns = list_agent_turns(told)
+    turns = list_agent_turns(derived_steps)
     fitting = [each for each in turns if is_matching_call(fault, each)]
-    numbers = [n for n, each in enumerate(fitting, start=1) if is_turn_followed(told, each)]
+    numbers = [
+        n for n, each in enumerate(fitting, start=1) if is_turn_followed(derived_steps, each)
+    ]
     if not numbers:
         raise LookupError(_explain_no_turn(turns, fault))
     return numbers
 
 
-def is_turn_followed(told: DerivedSteps, found: ModelTurn) -> bool:
+def is_turn_followed(derived_steps: DerivedSteps, found: ModelTurn) -> bool:
     """Return whether the agent took a step after the response of a turn."""
     return any(
         context.lane == found.lane and context.turn > found.number
-        for context in told.contexts.values()
+        for context in derived_steps.contexts.values()
     )
 
 

@@ -114,12 +114,14 @@ NO_OBSERVATIONS = CleanObservations()
 """Observations of a run without a recording."""
 
 
-def observe_recording(story: DerivedSteps, exchanges: Iterable[Exchange]) -> CleanObservations:
+def observe_recording(
+    derived_steps: DerivedSteps, exchanges: Iterable[Exchange]
+) -> CleanObservations:
     """Return the observations of a clean recording."""
     by_seq = {exchange.seq: exchange for exchange in exchanges}
     return CleanObservations(
-        observations=tuple(_to_call_observation(use, by_seq) for use in story.tool_uses),
-        final=story.agent_steps[-1].message if story.agent_steps else "",
+        observations=tuple(_to_call_observation(use, by_seq) for use in derived_steps.tool_uses),
+        final=derived_steps.agent_steps[-1].message if derived_steps.agent_steps else "",
     )
 
 

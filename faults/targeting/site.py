@@ -61,33 +61,44 @@ class InjectionSite(Struct, frozen=True, kw_only=True):
 
 
 def select_site(
-    story: DerivedSteps, fault: Fault, operator: Operator, *, seed: int = 0, rep: int = 0
+    derived_steps: DerivedSteps, fault: Fault, operator: Operator, *, seed: int = 0, rep: int = 0
 ) -> InjectionSite:
     """Return the first call of the recording that a fault targets.
 
     The agent must take a step after it in the recording, else its reaction cannot be judged. Raises
     LookupError if the recording has no such call; the message names the available ones.
     """
-    fault = resolve_position(story, fault, seed=seed, rep=rep)
+    fault = resolve_position(derived_steps, fault, seed=seed, rep=rep)
     if fault.at == "model":
         return _make_turn_site(
             model_turns.select_turns(
-                story, fault, seed=seed, rep=rep, trace=find_recording_address(story)
+                derived_steps,
+                fault,
+                seed=seed,
+                rep=rep,
+                trace=find_recording_address(derived_steps),
             )
         )
-    call_selector = CallSelector(fault, seed=seed, trace=find_recording_address(story), rep=rep)
-    for number, use in enumerate(story.tool_uses, start=1):
+    call_selector = CallSelector(
+        fault, seed=seed, trace=find_recording_address(derived_steps), rep=rep
+    )
+    for number, use in enumerate(derived_steps.tool_uses, start=1):
         if call_selector.take(use):
-            if not is_call_followed(story, use):
+            if not is_call_followed(derived_steps, use):
+                place = _describe_call_number(fault, derived_steps, use)
                 raise LookupError(
-                    f"the agent took no step after {_describe_call_number(fault, story, use)}, "
-                    "so nothing could be learnt from it; choose an earlier one"
+                    f"the agent took no step after {place}, so nothing could be learnt from it; "
+                    "choose an earlier one"
                 )
-            return _make_call_site(story, use, fault, operator, story.tool_uses[:number])
-    raise LookupError(_explain_no_call(story, fault, parse_trigger(fault)))
+            return _make_call_site(
+                derived_steps, use, fault, operator, derived_steps.tool_uses[:number]
+            )
+    raise LookupError(_explain_no_call(derived_steps, fault, parse_trigger(fault)))
 
 
-def resolve_position(story: DerivedSteps, fault: Fault, *, seed: int = 0, rep: int = 0) -> Fault:
+def resolve_position(
+    derived_steps: DerivedSteps, fault: Fault, *, seed: int = 0, rep: int = 0
+) -> Fault:
     """Return the fault with the number of a recorded call in place of a `position`.
 
     The number is drawn uniformly from the calls in that part of the recording after which the agent
@@ -97,15 +108,17 @@ def resolve_position(story: DerivedSteps, fault: Fault, *, seed: int = 0, rep: i
     if trigger.trigger != "position":
         return fault
     if fault.at == "model":
-        numbers = model_turns.find_turn_numbers(story, fault)
+        numbers = model_turns.find_turn_numbers(derived_steps, fault)
     else:
-        fitting = [use for use in story.tool_uses if is_matching_call(fault, use)]
-        numbers = [n for n, use in enumerate(fitting, start=1) if is_call_followed(story, use)]
+        fitting = [use for use in derived_steps.tool_uses if is_matching_call(fault, use)]
+        numbers = [
+            n for n, use in enumerate(fitting, start=1) if is_call_followed(derived_steps, use)
+        ]
     if not numbers:
-        raise LookupError(_explain_no_call(story, fault, trigger))
+        raise LookupError(_explain_no_call(derived_steps, fault, trigger))
     at = make_draw_address(
         seed=seed,
-        trace=find_recording_address(story),
+        trace=find_recording_address(derived_steps),
         rep=rep,
         fault=f"{fault.name} {trigger.position}",
         tool=fault.where.get("tool", "*"),
@@ -124,38 +137,39 @@ def select_third[N](all: Sequence[N], position: Position) -> Sequence[N]:
     return all[count * third // 3 : count * (third + 1) // 3] or all[:1]
 
 
-def find_recording_address(story: DerivedSteps) -> str:
+def find_recording_address(derived_steps: DerivedSteps) -> str:
     """Return the recording's name in draws: the address of all messages before its first call."""
-    return story.tool_uses[0].prefix if story.tool_uses else ""
+    return derived_steps.tool_uses[0].prefix if derived_steps.tool_uses else ""
 
 
-def is_call_followed(story: DerivedSteps, use: ToolUse) -> bool:
+def is_call_followed(derived_steps: DerivedSteps, use: ToolUse) -> bool:
     """Return whether the agent took a step with the result of a call."""
     return use.result_seq is not None and any(
-        step.lane == use.lane and step.number > use.step for step in story.agent_steps
+        step.lane == use.lane and step.number > use.step for step in derived_steps.agent_steps
     )
 
 
-def _describe_call_number(fault: Fault, story: DerivedSteps, use: ToolUse) -> str:
+def _describe_call_number(fault: Fault, derived_steps: DerivedSteps, use: ToolUse) -> str:
     number = sum(
-        is_matching_call(fault, each) for each in story.tool_uses[: story.tool_uses.index(use) + 1]
+        is_matching_call(fault, each)
+        for each in derived_steps.tool_uses[: derived_steps.tool_uses.index(use) + 1]
     )
     return f"call {number} of {use.tool}"
 
 
-def _explain_no_call(story: DerivedSteps, fault: Fault, said: FaultTrigger) -> str:
+def _explain_no_call(derived_steps: DerivedSteps, fault: Fault, said: FaultTrigger) -> str:
     """Explain why a recording has no call that a fault targets."""
     tool = fault.where.get("tool", "*")
-    tools = tuple(dict.fromkeys(use.tool for use in story.tool_uses))
+    tools = tuple(dict.fromkeys(use.tool for use in derived_steps.tool_uses))
     same_tool = [
         use
-        for use in story.tool_uses
+        for use in derived_steps.tool_uses
         if is_matching_call(replace(fault, where={"tool": tool}), use)
     ]
     if not same_tool:
         hint = suggest_nearest_name(tool, tools) if tools else "; it has no tool calls at all"
         return f"the recording has no call of tool {tool!r}{hint}"
-    fitting = [use for use in story.tool_uses if is_matching_call(fault, use)]
+    fitting = [use for use in derived_steps.tool_uses if is_matching_call(fault, use)]
     count = f"{len(fitting)} call{'' if len(fitting) == 1 else 's'} of tool {tool!r}"
     others = {k: v for k, v in fault.where.items() if k != "tool"}
     if not fitting:
@@ -180,12 +194,16 @@ def _explain_no_call(story: DerivedSteps, fault: Fault, said: FaultTrigger) -> s
 
 
 def _make_call_site(
-    story: DerivedSteps, use: ToolUse, fault: Fault, operator: Operator, before: tuple[ToolUse, ...]
+    derived_steps: DerivedSteps,
+    use: ToolUse,
+    fault: Fault,
+    operator: Operator,
+    before: tuple[ToolUse, ...],
 ) -> InjectionSite:
     return InjectionSite(
         tool=use.tool,
         call_id=use.call_id,
-        alone=sum(other.call_id == use.call_id for other in story.tool_uses) == 1,
+        alone=sum(other.call_id == use.call_id for other in derived_steps.tool_uses) == 1,
         arguments=canonicalize_arguments(use.arguments),
         prefix=use.prefix,
         ordinal=use.ordinal,

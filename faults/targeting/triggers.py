@@ -141,9 +141,9 @@ def _parse_step_range(value: Scalar) -> tuple[int, int]:
     raise ValueError(f"step_range is {value!r}, not FROM-TO, as in 3-8, nor one step")
 
 
-def _check_least_number(name: str, value: Scalar, least: int) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{name} is {value!r}, not a whole number from {least}")
+def _check_least_number(name: str, value: Scalar, minimum: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
+        raise ValueError(f"{name} is {value!r}, not a whole number from {minimum}")
     return value
 
 

@@ -212,7 +212,7 @@ _FORWARDING = _SignalForwarder()
 
 
 def _find_agent_program(
-    name: str, env: Mapping[str, str], cwd: Path | None, cage: AgentIsolation | None
+    name: str, env: Mapping[str, str], cwd: Path | None, isolation: AgentIsolation | None
 ) -> str:
     """Find the program as execvp does (POSIX). Raises FileNotFoundError or PermissionError.
 
@@ -220,7 +220,7 @@ def _find_agent_program(
     an empty one is `cwd`.
     """
     folders = env.get("PATH", os.defpath).split(os.pathsep) if os.sep not in name else [""]
-    room, denied = cage.room if cage else None, False
+    room, denied = isolation.room if isolation else None, False
     for folder in folders if name else []:
         place = name if os.sep in name else f"{folder or os.curdir}{os.sep}{name}"
         location = room.locate_program(place) if room else (cwd or Path()) / place

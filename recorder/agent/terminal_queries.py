@@ -32,8 +32,8 @@ _QUERIES = {
 """Query and reply by kind."""
 
 
-def _join(place: int) -> re.Pattern[bytes]:
-    groups = (b"(?P<%b>%b)" % (kind.encode(), pair[place]) for kind, pair in _QUERIES.items())
+def _join(position: int) -> re.Pattern[bytes]:
+    groups = (b"(?P<%b>%b)" % (kind.encode(), pair[position]) for kind, pair in _QUERIES.items())
     return re.compile(b"|".join(groups))
 
 
@@ -54,8 +54,8 @@ class TerminalQueries:
         text = self._output + output
         found = [each.lastgroup or "" for each in _ASKED.finditer(text)]
         last = max((each.end() for each in _ASKED.finditer(text)), default=0)
-        begun = _UNFINISHED.search(text, last)
-        self._output = begun[0] if begun else b""
+        started = _UNFINISHED.search(text, last)
+        self._output = started[0] if started else b""
         self.open.update(found)
         return found
 
@@ -76,9 +76,9 @@ class TerminalQueries:
             yield kind, found[0]
             at = found.end()
         rest = text[at:]
-        begun = _UNFINISHED.search(rest) if self.open.total() else None
-        if begun is not None:
-            self._input, rest = begun[0], rest[: begun.start()]
+        started = _UNFINISHED.search(rest) if self.open.total() else None
+        if started is not None:
+            self._input, rest = started[0], rest[: started.start()]
         if rest:
             yield None, rest
 

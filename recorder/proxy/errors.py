@@ -51,17 +51,17 @@ def describe_tls_error(error: ssl.SSLError) -> str:
     return f"tls: {(error.reason or str(error)).replace('_', ' ').lower()}"
 
 
-def classify_mitm_error(said: str, *, broken: str | None) -> str:
+def classify_mitm_error(text: str, *, broken: str | None) -> str:
     """Map mitmproxy's message for a server error to `code: detail`.
 
     `broken` is the code of the error that ended the connection; None if it ended by FIN or is open.
     """
-    if said.partition(":")[0] in ERROR_CODES:
-        return said
-    if said.startswith("stream reset"):  # HTTP/2; mitmproxy always writes "by client"
-        return f"{STREAM_RESET} {said.partition('(')[2].rstrip(')')}"
+    if text.partition(":")[0] in ERROR_CODES:
+        return text
+    if text.startswith("stream reset"):  # HTTP/2; mitmproxy always writes "by client"
+        return f"{STREAM_RESET} {text.partition('(')[2].rstrip(')')}"
     if broken is not None:
-        return f"{broken}: {said}"
-    if "closed connection" in said or "unexpected server response" in said:
-        return f"eof: {said}"
-    return f"protocol: {said}"
+        return f"{broken}: {text}"
+    if "closed connection" in text or "unexpected server response" in text:
+        return f"eof: {text}"
+    return f"protocol: {text}"

@@ -129,20 +129,20 @@ class Http1RequestReader:
         return self._now() - self._started if self._in_head else 0.0
 
     def _remember_head(
-        self, asked: Http1Request | int, head: bytes, digits: bytes, rest: bytes, body: bytes
+        self, request: Http1Request | int, head: bytes, digits: bytes, rest: bytes, body: bytes
     ) -> None:
         """Cache a head if the head and the body are everything that was parsed.
 
         A chunked body has more bytes than its content, so such a head is never cached.
         """
-        if isinstance(asked, int) or not asked.stays or asked.upgrade:
+        if isinstance(request, int) or not request.stays or request.upgrade:
             return
-        if asked.body == body and len(body) == int(digits or b"0"):
+        if request.body == body and len(body) == int(digits or b"0"):
             if len(self._known) == _MAX_KNOWN_HEADS:
                 self._known.clear()
-            names = [name.lower() for name, _ in asked.headers]
+            names = [name.lower() for name, _ in request.headers]
             position = names.index("content-length") if digits else 0
-            self._known[head, rest] = asked._replace(body=b""), position
+            self._known[head, rest] = request._replace(body=b""), position
 
     def _parse(self, data: bytes) -> None:
         before = len(self.ready)
@@ -286,13 +286,13 @@ def _split_request_bytes(data: bytes) -> tuple[bytes, bytes, bytes, bytes]:
 
 
 def _repeat_request(
-    known: Http1Request, place: int, started: float, digits: bytes, body: bytes
+    known: Http1Request, position: int, started: float, digits: bytes, body: bytes
 ) -> Http1Request:
     """Return the cached request with another body, and so with another length."""
     headers = known.headers
     if digits:
-        length = headers[place][0], digits.decode()
-        headers = (*headers[:place], length, *headers[place + 1 :])
+        length = headers[position][0], digits.decode()
+        headers = (*headers[:position], length, *headers[position + 1 :])
     return Http1Request(
         method=known.method,
         target=known.target,
@@ -357,13 +357,13 @@ class ResponseFraming(NamedTuple):
 
 
 def choose_response_framing(
-    asked: Http1Request, response: Response, *, length: int | None, cut: bool = False
+    request: Http1Request, response: Response, *, length: int | None, cut: bool = False
 ) -> ResponseFraming:
     """Choose the framing of an answer with a body of `length` bytes; None if still unknown."""
-    is_http10 = asked.version == "1.0" or response.version == "HTTP/1.0"
+    is_http10 = request.version == "1.0" or response.version == "HTTP/1.0"
     declared: str | None = None
     chunked = False
-    keeps_open = asked.stays and not is_http10 and response.status != 101
+    keeps_open = request.stays and not is_http10 and response.status != 101
     for name, value in response.headers:
         if len(name) not in _FRAMING_NAME_LENGTHS:
             continue
@@ -376,7 +376,7 @@ def choose_response_framing(
                 keeps_open = keeps_open and "close" not in value.lower()
     status, headers = response.status, response.headers
     body: Literal["none", "length", "chunked", "close"]
-    if asked.method == "HEAD" or status < 200 or status in (204, 304):
+    if request.method == "HEAD" or status < 200 or status in (204, 304):
         body = "none"
     elif chunked and not is_http10:
         body = "chunked"

@@ -241,15 +241,15 @@ class ResponseWriter:
         elif exchange.response is not None:
             await self._finish_response(exchange.response.trailers)
 
-    async def _relay_from_upstream(self, upstream: "UpstreamClient", asked: Http1Request) -> bool:
+    async def _relay_from_upstream(self, upstream: "UpstreamClient", request: Http1Request) -> bool:
         """Pass a server's answer on; return False if a whole answer came in place of it."""
-        end = await upstream.relay(self._exchange, asked.version, self._take_part)
+        end = await upstream.relay(self._exchange, request.version, self._take_part)
         if end.instead is not None:
             self._exchange = replace(self._exchange, response=end.instead, error=end.error)
             return False
         if end.error is not None:
             await self._break_off(end.error, 0.0, end)
-        elif self._closes or not (asked.stays and end.keeps):
+        elif self._closes or not (request.stays and end.keeps):
             self._line.hang_up(truncated=end.truncated)
         else:
             await self._line.wait_until_drained()
@@ -460,10 +460,10 @@ def parse_hang_seconds(error: str) -> float:
     return float(match[1]) if match else inf
 
 
-def _to_exchange_request(asked: Http1Request | AgentWebSocketMessage, url: str) -> Request:
-    if isinstance(asked, AgentWebSocketMessage):
-        return Request(method=asked.method, url=url, body=asked.data)
-    return Request(method=asked.method, url=url, headers=asked.headers, body=asked.body)
+def _to_exchange_request(request: Http1Request | AgentWebSocketMessage, url: str) -> Request:
+    if isinstance(request, AgentWebSocketMessage):
+        return Request(method=request.method, url=url, body=request.data)
+    return Request(method=request.method, url=url, headers=request.headers, body=request.body)
 
 
 def refuse_live_request(exchange: Exchange, status: int, why: str) -> Exchange:

@@ -35,12 +35,12 @@ type PlaceholderNormalizer = Callable[[bytes], bytes]
 """Makes placeholders of the same secret equal, regardless of its length."""
 
 
-def _keep_placeholders(said: bytes) -> bytes:
-    return said
+def _keep_placeholders(data: bytes) -> bytes:
+    return data
 
 
-def _shorten_placeholders(said: bytes) -> bytes:
-    return PLACEHOLDER.sub(rb"REDACTED\1Z", said)
+def _shorten_placeholders(data: bytes) -> bytes:
+    return PLACEHOLDER.sub(rb"REDACTED\1Z", data)
 
 
 def make_placeholder_normalizer(
@@ -51,11 +51,11 @@ def make_placeholder_normalizer(
         return _shorten_placeholders
     replaceable = frozenset(tag.encode() for tag in find_replaceable_tags(redactions))
 
-    def normalize(said: bytes) -> bytes:
-        if b"RE" not in said and b"RD" not in said:
-            return said
+    def normalize(data: bytes) -> bytes:
+        if b"RE" not in data and b"RD" not in data:
+            return data
         return PLACEHOLDER.sub(
-            lambda found: b"REDACTED%bZ" % found[1] if found[1] in replaceable else found[0], said
+            lambda found: b"REDACTED%bZ" % found[1] if found[1] in replaceable else found[0], data
         )
 
     return normalize if replaceable else _keep_placeholders

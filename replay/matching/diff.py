@@ -199,10 +199,10 @@ def find_passing_rule(was: Request, now: Request, where: str) -> str | None:
 
 
 def describe_matches(
-    asked: Iterable[Exchange], matched: Mapping[int, RequestMatch]
+    exchanges: Iterable[Exchange], matched: Mapping[int, RequestMatch]
 ) -> Iterator[str]:
     """Yield a line per redacted request: its answer, and which parts of it matched."""
-    for exchange in asked:
+    for exchange in exchanges:
         request, match = exchange.request, matched.get(exchange.seq)
         head = f"{exchange.seq:4} {request.method} {request.url}"
         if match is None:

@@ -52,10 +52,10 @@ class EqualExchanges:
             return chain(*same, places)
         return self._iter_own_first(places, asker, same)
 
-    def get_choice(self, place: int, asker: ToolCallContext | None) -> MatchChoice:
+    def get_choice(self, position: int, asker: ToolCallContext | None) -> MatchChoice:
         """Return how a place was chosen among several."""
         call = asker.call if asker is not None else None
-        return "call" if call is not None and self._served[0][place] == call else "order"
+        return "call" if call is not None and self._served[0][position] == call else "order"
 
     def find_same(
         self,

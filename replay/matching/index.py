@@ -243,17 +243,19 @@ class RecordingIndex:
         return replace(match, renamed=(*pairs, *match.renamed))
 
     def _find_swaps(
-        self, asked: Request, groups: LabelGroups
+        self, request: Request, groups: LabelGroups
     ) -> dict[tuple[ValuePair, ...], ClientValues]:
         """Return the labels that changed places, with the renaming that makes a request equal."""
         found = dict[tuple[ValuePair, ...], ClientValues]()
         for exchange in self.list_nearest_unused(MAX_SWAP_CANDIDATES):
             was = exchange.request
             pairs = find_swapped_labels(read_label_groups(was), groups)
-            wider = self.values.with_labels(pairs) if pairs and was.url == asked.url else None
+            wider = self.values.with_labels(pairs) if pairs and was.url == request.url else None
             if wider is None:
                 continue
-            is_equal = self.get_matching_key(was) == self.get_matching_key(wider.to_recorded(asked))
+            is_equal = self.get_matching_key(was) == self.get_matching_key(
+                wider.to_recorded(request)
+            )
             if is_equal and not self._were_given(exchange, pairs):
                 found[pairs] = wider
         return found
@@ -332,18 +334,18 @@ class RecordingIndex:
             )
         return None
 
-    def _find_sameness(self, place: int, how: MatchKind) -> Sameness:
-        drawn = self._drawn[how].get(place, ())
-        return _find_sameness(self.exchanges[place].request, how, drawn)
+    def _find_sameness(self, position: int, how: MatchKind) -> Sameness:
+        drawn = self._drawn[how].get(position, ())
+        return _find_sameness(self.exchanges[position].request, how, drawn)
 
     def _compare(
-        self, place: int, key: MatchKey, asked: "_RequestLookup", how: MatchKind
+        self, position: int, key: MatchKey, asked: "_RequestLookup", how: MatchKind
     ) -> tuple[ValuePair, ...] | None:
         """Return the values of the client that differ; None if anything else does."""
-        recorded = self.exchanges[place]
+        recorded = self.exchanges[position]
         if self.comparison.find_differing_fields(recorded, asked.request, asked.redact):
             return None
-        drawn = self._drawn[how][place] if key.drawn else ()
+        drawn = self._drawn[how][position] if key.drawn else ()
         if key.drawn and not self.comparison.is_drawn_anew(drawn, key.drawn, self._known_ids[how]):
             return None
         mapped = self._rules.find_mapped_pairs(recorded.request, asked.said)
@@ -359,7 +361,7 @@ class RecordingIndex:
 
     def _choose_names(
         self,
-        place: int,
+        position: int,
         pairs: Iterable[ValuePair],
         key: MatchKey,
         asked: "_RequestLookup",
@@ -372,11 +374,11 @@ class RecordingIndex:
         """
         proved = self.values.find_new(pairs)
         group = self._groups.get(key.key, ()) if proved else ()
-        at = bisect_left(group, place)
+        at = bisect_left(group, position)
         for rival in group[max(0, at - MAX_RIVALS) : at + MAX_RIVALS]:
-            if rival == place or not self._overlap(place, rival):
+            if rival == position or not self._overlap(position, rival):
                 continue
-            is_alike = self._answer_alike(place, rival)
+            is_alike = self._answer_alike(position, rival)
             if rival in self._used and not is_alike:
                 continue
             other_of = {now: was for was, now in self._compare(rival, key, asked, how) or ()}

@@ -55,16 +55,16 @@ class RequestComparison:
         self._latest: tuple[Request | None, _ComparedHead] = (None, ({}, {}))
 
     def find_differing_fields(
-        self, recorded: Exchange, asked: Request, redact: RequestRedactor = _redact_nothing
+        self, recorded: Exchange, request: Request, redact: RequestRedactor = _redact_nothing
     ) -> list[str]:
         """Return the names of the header fields in which two requests differ."""
         old = recorded.request
-        if (old.headers == asked.headers and old.body == asked.body) or self._policy == "none":
+        if (old.headers == request.headers and old.body == request.body) or self._policy == "none":
             return []
         if not old.headers:
-            return self._find_chosen_fields(asked, redact)
+            return self._find_chosen_fields(request, redact)
         old_fields, old_secrets = self._get_recorded_head(recorded)
-        new_fields, new_secrets = self._get_asked_head(asked, redact)
+        new_fields, new_secrets = self._get_asked_head(request, redact)
         if self._policy == "shared":
             old_fields, new_fields = _keep_shared_fields(old_fields, new_fields)
         names = []
@@ -73,7 +73,7 @@ class RequestComparison:
                 old_fields,
                 new_fields,
                 lambda: self._known_drawn_values,
-                partial(_is_sent_to_model, asked),
+                partial(_is_sent_to_model, request),
             )
         rules = self._rules
         names = [
@@ -89,18 +89,18 @@ class RequestComparison:
         if old_secrets != new_secrets and self._policy != "shared":
             names += self._credentials.find_differing(read_host(old), old_secrets, new_secrets)
         if (coding := _read_answer_coding(recorded)) and not headers.is_coding_accepted(
-            asked.headers, coding
+            request.headers, coding
         ):
             names.append("accept-encoding")
         return [name for name in names if name.partition(" ")[0] not in self._rules.headers]
 
     def find_drawn_pairs(
-        self, recorded: Exchange, asked: Request, redact: RequestRedactor = _redact_nothing
+        self, recorded: Exchange, request: Request, redact: RequestRedactor = _redact_nothing
     ) -> list[tuple[str, str]]:
         """Return the generated values (recorded, asked) in the fields of two matching requests."""
-        if recorded.request.headers == asked.headers or self._policy == "none":
+        if recorded.request.headers == request.headers or self._policy == "none":
             return []
-        old, new = self._get_recorded_head(recorded)[0], self._get_asked_head(asked, redact)[0]
+        old, new = self._get_recorded_head(recorded)[0], self._get_asked_head(request, redact)[0]
         return [
             pair
             for name, was in old.items()
@@ -121,13 +121,13 @@ class RequestComparison:
             return ""
         return f" (the recording has {number} there, and this one has the mark of none)"
 
-    def _find_chosen_fields(self, asked: Request, redact: RequestRedactor) -> list[str]:
+    def _find_chosen_fields(self, request: Request, redact: RequestRedactor) -> list[str]:
         """Return the deliberately set fields of a request, for a recording without headers.
 
         Every client sends headers, so they were not recorded: fields that clients set by themselves
         are ignored, and logins. A field that somebody chose was never recorded with an answer.
         """
-        fields, credentials = self._get_asked_head(asked, redact)
+        fields, credentials = self._get_asked_head(request, redact)
         chosen = [name for name in fields if not headers.is_default_field(name)]
         chosen += [name for name in credentials if not is_login(name)]
         return [name for name in chosen if name.partition(" ")[0] not in self._rules.headers]

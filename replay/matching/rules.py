@@ -133,8 +133,8 @@ class MatchRule:
         """Return whether a live answer before a fork would have a value at the place."""
         if self.place != "body" or self.kind not in ("ignore", *VALUE_TYPES):
             return False
-        said = Request(method="", url="", headers=answer.headers, body=answer.body)
-        return bool(self.find_values(said))
+        request = Request(method="", url="", headers=answer.headers, body=answer.body)
+        return bool(self.find_values(request))
 
     def names_place_in(self, request: Request) -> bool:
         """Return whether the request has a value at the place that the rule names."""
@@ -355,12 +355,12 @@ class MatchRules:
                     )
         return address + question_mark + query + hash_mark + fragment
 
-    def find_mapped_pairs(self, recorded: Request, asked: Request) -> tuple[tuple[str, str], ...]:
+    def find_mapped_pairs(self, recorded: Request, request: Request) -> tuple[tuple[str, str], ...]:
         """Return (recorded, asked) for each mapped value."""
         return tuple(
             (was, now)
             for rule in self._maps
-            for was, now in zip(rule.find_values(recorded), rule.find_values(asked), strict=False)
+            for was, now in zip(rule.find_values(recorded), rule.find_values(request), strict=False)
             if was is not None and now
         )
 

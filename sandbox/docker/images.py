@@ -111,7 +111,7 @@ def _make_tar_entry(name: str, kind: bytes) -> tarfile.TarInfo:
 
 
 def build_derived_image(
-    client: "APIClient", base: str, tag: str, node: bool, say: Callable[[str], object]
+    client: "APIClient", base: str, tag: str, node: bool, report: Callable[[str], object]
 ) -> None:
     """Build an image on top of another, with missing programs from apt-get; `say` gets each line.
 
@@ -135,7 +135,7 @@ def build_derived_image(
         if error := line.get("error"):
             raise ChildProcessError(f"no image on top of {base}: {error.strip()} ({last_line})")
         if text_line := str(line.get("stream", "")).strip():
-            say(last_line := text_line)
+            report(last_line := text_line)
 
 
 def list_built_images(client: "APIClient") -> tuple[str, ...]:

@@ -91,8 +91,8 @@ def merge_shard_numbers(
         )
     if shard is None:
         return {}
-    begun = (before or {}).get("begun")
-    numbers = {*(begun if isinstance(begun, list) else ()), shard.number}
+    started = (before or {}).get("begun")
+    numbers = {*(started if isinstance(started, list) else ()), shard.number}
     return {"shards": shard.count, "begun": sorted(numbers)}
 
 
@@ -161,8 +161,8 @@ class CampaignFolder:
 
     def save_plan(
         self,
-        said: Mapping[str, object],
-        beside: Path,
+        table: Mapping[str, object],
+        folder: Path,
         common: str,
         shard: CampaignShard | None = None,
     ) -> None:
@@ -181,7 +181,7 @@ class CampaignFolder:
         if shard is not None:
             experiment = name_shard_experiment(self.root.name, common, shard)
         part = self.plan.with_suffix(".part")
-        plan = {"surroundings": common, "beside": str(beside.absolute()), "said": said}
+        plan = {"surroundings": common, "beside": str(folder.absolute()), "said": table}
         part.write_text(json.dumps(plan | {"experiment": experiment} | shards, indent=1))
         part.replace(self.plan)
 

@@ -129,9 +129,9 @@ class CampaignEstimate(Struct, frozen=True, kw_only=True):
                 if self.usd is not None
                 else f"cost unknown (no price for {', '.join(self.unpriced)})"
             )
-            least = format_least_duration(self.seconds / self.jobs)
+            minimum = format_least_duration(self.seconds / self.jobs)
             yield (
-                f"  left: {self.runs_left} runs, {money}, at least {least} on {self.jobs} "
+                f"  left: {self.runs_left} runs, {money}, at least {minimum} on {self.jobs} "
                 f"processes: {self._describe_time_source()}"
             )
         need, planned = self.need, self.injections

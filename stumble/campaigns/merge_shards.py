@@ -83,7 +83,7 @@ class MergedCampaign:
 
 
 def merge_shards(
-    store: TraceStore, parts: Sequence[Path], tell: Callable[[int, int], None]
+    store: TraceStore, parts: Sequence[Path], report: Callable[[int, int], None]
 ) -> tuple[list[MergedCampaign], list[str]]:
     """Merge parts into a store; return what was merged, by campaign, and the tapes that were not.
 
@@ -97,7 +97,7 @@ def merge_shards(
         sources = [_open_part(part) for part in parts]
         _merge_plans(store, sources, merged)
         tapes = [tape for source in sources for tape in source.tapes]
-        refused = _add_tapes(store, sources, merged, _count_steps(tapes, tell))
+        refused = _add_tapes(store, sources, merged, _count_steps(tapes, report))
         refresh_index(store)
     return [merged[name] for name in sorted(merged)], refused
 
@@ -169,11 +169,11 @@ def _merge_plans(
                         f"and {known.get(key)!r} in {here.parent if here.is_file() else 'others'}: "
                         "they are not parts of one campaign"
                     )
-            begun = {*_read_numbers(known), *_read_numbers(plan)}
+            started = {*_read_numbers(known), *_read_numbers(plan)}
             now = merged.setdefault(name, MergedCampaign(name=name))
-            now.shards, now.begun = plan.get("shards"), now.begun | begun  # type: ignore[assignment]
+            now.shards, now.begun = plan.get("shards"), now.begun | started  # type: ignore[assignment]
             here.parent.mkdir(parents=True, exist_ok=True)
-            together = dict(known) | ({"begun": sorted(begun)} if begun else {})
+            together = dict(known) | ({"begun": sorted(started)} if started else {})
             write_atomic_file(here, json.dumps(together, indent=1).encode())
 
 
@@ -260,12 +260,12 @@ def _add_snapshot(name: str, origin: Path, target: BlobStore, tape: Path) -> Non
         raise UsageError(f"{tape}: {error}") from None
 
 
-def _count_steps(tapes: Sequence[Path], tell: Callable[[int, int], None]) -> Callable[[], None]:
+def _count_steps(tapes: Sequence[Path], report: Callable[[int, int], None]) -> Callable[[], None]:
     done = 0
 
     def step() -> None:
         nonlocal done
         done += 1
-        tell(done, len(tapes))
+        report(done, len(tapes))
 
     return step

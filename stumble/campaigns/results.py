@@ -164,11 +164,11 @@ class CampaignResult(Struct, frozen=True, kw_only=True):
                 cell.ljust(width) for cell, width in zip(row, widths, strict=True)
             ).rstrip()
         if bound_widths := [
-            most - least
+            most - minimum
             for row in self.recovery
             for rate in PRINTED_RATES
             if isinstance(most := row[f"{rate}_most"], float)
-            and isinstance(least := row[f"{rate}_least"], float)
+            and isinstance(minimum := row[f"{rate}_least"], float)
         ]:
             yield f"bounds by unknown runs: median width {median(bound_widths):.2f}"
 
@@ -215,16 +215,16 @@ def format_rate_interval(row: ReportRow, name: str) -> str:
     """
     value, lo, hi = row[name], row[f"{name}_lo"], row[f"{name}_hi"]
     of, unknown = (_read_outcome_count(row, f"{name}{part}") for part in ("_of", "_unknown"))
-    least, most = row.get(f"{name}_least"), row.get(f"{name}_most")
+    minimum, most = row.get(f"{name}_least"), row.get(f"{name}_most")
     known, width = "unknown", 0.0
     if isinstance(value, float):
         known = f"{value:.0%}" if not of else f"{round(value * of)} of {of}"
     if isinstance(value, float) and isinstance(lo, float) and isinstance(hi, float):
         known, width = f"{value:.0%} ({lo:.0%}-{hi:.0%})", hi - lo
-    if not unknown or not isinstance(least, float) or not isinstance(most, float):
+    if not unknown or not isinstance(minimum, float) or not isinstance(most, float):
         return known
-    bounds = f"{least:.0%}-{most:.0%} by {unknown} unknown"
-    return f"{bounds}, known {known}" if most - least > width else f"{known}, {bounds}"
+    bounds = f"{minimum:.0%}-{most:.0%} by {unknown} unknown"
+    return f"{bounds}, known {known}" if most - minimum > width else f"{known}, {bounds}"
 
 
 def _read_outcome_count(row: ReportRow, name: str) -> int:

@@ -75,7 +75,7 @@ class RunMatrix(Struct, frozen=True, kw_only=True):
 
 
 def build_run_matrix(
-    campaign: "Campaign", recording: Tape, told: DerivedSteps, *, world: bool
+    campaign: "Campaign", recording: Tape, derived_steps: DerivedSteps, *, world: bool
 ) -> RunMatrix:
     """Build the runs of a recording, grouped by call, controls first."""
     faulted: list[RunCell] = []
@@ -88,11 +88,11 @@ def build_run_matrix(
     for seed in campaign.seeds:
         for fault in campaign.faults:
             try:
-                placed = place_fault(recording, told, fault, seed=seed, world=world)
+                placed = place_fault(recording, derived_steps, fault, seed=seed, world=world)
             except (LookupError, ValueError) as error:
                 no_site[f"{_format_cell_fault(fault)}: {error.args[0]}"] = None
                 continue
-            faulted += _repeat_fault_cells(campaign, placed, told, seed)
+            faulted += _repeat_fault_cells(campaign, placed, derived_steps, seed)
     cells = {
         cell.address: cell for cell in (*_list_control_cells(campaign, faulted), *faulted)
     }.values()
@@ -100,7 +100,7 @@ def build_run_matrix(
     return RunMatrix(
         cells=tuple(sorted(cells, key=lambda cell: calls.index(cell.call))),
         no_site=tuple(no_site),
-        estimate=estimate_run(recording, told, set(calls), campaign.models),
+        estimate=estimate_run(recording, derived_steps, set(calls), campaign.models),
     )
 
 
@@ -120,10 +120,10 @@ def _find_usable_models(
 
 
 def _repeat_fault_cells(
-    campaign: "Campaign", placed: tuple[Fault, ForkPoint], told: DerivedSteps, seed: int
+    campaign: "Campaign", placed: tuple[Fault, ForkPoint], derived_steps: DerivedSteps, seed: int
 ) -> Iterator[RunCell]:
     fault, point = placed
-    site = _format_call_site(point, told)
+    site = _format_call_site(point, derived_steps)
     for model, rep in product(campaign.models or (None,), range(campaign.reps)):
         address = f"{site}/{_format_cell_fault(fault)}/seed {seed}/rep {rep}"
         yield RunCell(
@@ -158,7 +158,7 @@ def _list_control_cells(campaign: "Campaign", faulted: Sequence[RunCell]) -> Ite
 
 
 def place_fault(
-    recording: Tape, told: DerivedSteps, fault: Fault, *, seed: int, world: bool
+    recording: Tape, derived_steps: DerivedSteps, fault: Fault, *, seed: int, world: bool
 ) -> tuple[Fault, ForkPoint]:
     """Return the fault with its call chosen, and the fork point there.
 
@@ -167,13 +167,15 @@ def place_fault(
     if fault.at == "model" and fault.nth is None and not fault.when:
         fault = replace(fault, when={"position": "uniform"})
     if fault.nth is not None or fault.when:
-        return fault, find_fork_point(recording, fault, told, seed=seed)
+        return fault, find_fork_point(recording, fault, derived_steps, seed=seed)
     bind_operator(fault)
-    matching = [use for use in told.tool_uses if is_matching_call(fault, use)]
-    shuffled = shuffle_calls([use for use in matching if is_call_followed(told, use)], told, seed)
+    matching = [use for use in derived_steps.tool_uses if is_matching_call(fault, use)]
+    shuffled = shuffle_calls(
+        [use for use in matching if is_call_followed(derived_steps, use)], derived_steps, seed
+    )
     return _place_at_first_change(
         recording,
-        told,
+        derived_steps,
         fault,
         [matching.index(use) + 1 for use in shuffled],
         seed=seed,
@@ -182,7 +184,7 @@ def place_fault(
 
 
 def place_in_stage(
-    recording: Tape, told: DerivedSteps, fault: Fault, *, seed: int, world: bool
+    recording: Tape, derived_steps: DerivedSteps, fault: Fault, *, seed: int, world: bool
 ) -> Fault:
     """Return the fault at the first call of its stage that it can change; a fault without a stage,
     or with a call of its own, is returned unchanged.
@@ -193,10 +195,12 @@ def place_in_stage(
     if stage is None or chosen or fault.at == "model":
         return fault
     bind_operator(fault)
-    matching = [use for use in told.tool_uses if is_matching_call(fault, use)]
-    numbers = [n for n, use in enumerate(matching, 1) if is_call_followed(told, use)]
+    matching = [use for use in derived_steps.tool_uses if is_matching_call(fault, use)]
+    numbers = [n for n, use in enumerate(matching, 1) if is_call_followed(derived_steps, use)]
     try:
-        return _place_at_first_change(recording, told, fault, numbers, seed=seed, world=world)[0]
+        return _place_at_first_change(
+            recording, derived_steps, fault, numbers, seed=seed, world=world
+        )[0]
     except LookupError as error:
         if not numbers:
             raise
@@ -208,7 +212,7 @@ def place_in_stage(
 
 def _place_at_first_change(
     recording: Tape,
-    told: DerivedSteps,
+    derived_steps: DerivedSteps,
     fault: Fault,
     numbers: Sequence[int],
     *,
@@ -220,7 +224,7 @@ def _place_at_first_change(
     for number in numbers:
         placed = replace(fault, nth=number)
         try:
-            point = find_fork_point(recording, placed, told, seed=seed)
+            point = find_fork_point(recording, placed, derived_steps, seed=seed)
         except LookupError as error:
             reason = reason or str(error.args[0])
             continue
@@ -230,16 +234,16 @@ def _place_at_first_change(
         reason = reason or refusal
     if reason:
         raise LookupError(reason)
-    return fault, find_fork_point(recording, fault, told, seed=seed)  # raises the error
+    return fault, find_fork_point(recording, fault, derived_steps, seed=seed)  # raises the error
 
 
-def shuffle_calls(uses: Sequence[ToolUse], told: DerivedSteps, seed: int) -> list[ToolUse]:
+def shuffle_calls(uses: Sequence[ToolUse], derived_steps: DerivedSteps, seed: int) -> list[ToolUse]:
     """Return the calls in a seeded random order, the same for every fault."""
 
     def draw(use: ToolUse) -> float:
         at = make_draw_address(
             seed=seed,
-            trace=find_recording_address(told),
+            trace=find_recording_address(derived_steps),
             rep=0,
             fault="site",
             tool=use.tool,
@@ -279,7 +283,7 @@ def find_refusal_reason(found: ForkPoint, *, seed: int, world: bool) -> str | No
 
 def estimate_run(
     recording: Tape,
-    told: DerivedSteps,
+    derived_steps: DerivedSteps,
     calls: set[str],
     models: Sequence[ModelChoice] = (),
 ) -> RunEstimate:
@@ -287,13 +291,13 @@ def estimate_run(
 
     Other models are taken to use the recorded numbers of tokens; the price is the mean over them.
     """
-    results = [use.result_seq for use in told.tool_uses if use.call_id in calls]
+    results = [use.result_seq for use in derived_steps.tool_uses if use.call_id in calls]
     first = min((seq for seq in results if seq is not None), default=None)
     start = next((x.started for x in recording.exchanges if x.seq == first), 0.0)
     live = [
-        told.answers[x.seq]
+        derived_steps.answers[x.seq]
         for x in recording.exchanges
-        if x.seq in told.answers and x.started >= start
+        if x.seq in derived_steps.answers and x.started >= start
     ]
     prices, unpriced = list[float](), dict[str, None]()
     for answer, other in product(live, models or (None,)):
@@ -312,11 +316,11 @@ def estimate_run(
     )
 
 
-def _format_call_site(found: ForkPoint, told: DerivedSteps) -> str:
+def _format_call_site(found: ForkPoint, derived_steps: DerivedSteps) -> str:
     """Format a site: `get_order#1@http` is the first call at `http`; `turn 3 of lane 0@model`."""
     if found.site.turn is not None:
         return f"{found.site.turn.arguments}@model"
-    same_tool = [use for use in told.tool_uses if use.tool == found.site.tool]
+    same_tool = [use for use in derived_steps.tool_uses if use.tool == found.site.tool]
     number = next(
         n
         for n, use in enumerate(same_tool, start=1)

@@ -209,12 +209,12 @@ class Campaign(Struct, frozen=True, kw_only=True):
         return any(source.practice for source in self.sources)
 
 
-def parse_campaign(said: Mapping[str, object], path: Path) -> Campaign:
+def parse_campaign(table: Mapping[str, object], path: Path) -> Campaign:
     """Parse the table of a campaign; paths are relative to the folder of this file.
 
     Raises ScenarioError if it is invalid.
     """
-    top = TypedTable(path, "", said)
+    top = TypedTable(path, "", table)
     top.allow_only(CAMPAIGN_KEYS)
     world, hosts, practice = (
         top.get_table("world"),
@@ -260,8 +260,8 @@ def parse_campaign(said: Mapping[str, object], path: Path) -> Campaign:
         twins=_read_twin_count(top),
         shams=top.get_int("shams", 1, 0),
         budget=top.get_seconds("budget", 600.0),
-        max_cost=top.get_seconds("max_cost", 0) if "max_cost" in said else None,
-        max_time=top.get_seconds("max_time", 0) if "max_time" in said else None,
+        max_cost=top.get_seconds("max_cost", 0) if "max_cost" in table else None,
+        max_time=top.get_seconds("max_time", 0) if "max_time" in table else None,
         reset=world_commands[0],
         verify=world_commands[1],
         state=world.get_text("state")

@@ -387,11 +387,11 @@ def _require_finished_run(played: RunResult) -> Path:
     return played.path
 
 
-def _price_live_answers(tape: Tape, told: DerivedSteps) -> float | None:
+def _price_live_answers(tape: Tape, derived_steps: DerivedSteps) -> float | None:
     """Return US dollars for the live answers of a run; None if the price of one is unknown."""
     total = 0.0
     for exchange in tape.exchanges:
-        answer = told.answers.get(exchange.seq)
+        answer = derived_steps.answers.get(exchange.seq)
         if answer is None or exchange.answered_by != "live":
             continue
         usd = (

@@ -48,10 +48,10 @@ class CheckResult(Struct, frozen=True, kw_only=True):
     @property
     def code(self) -> ExitCode:
         """The exit code: a finding, nothing found, or not enough evidence for either."""
-        judged = [cell.judged for cell in self.cells]
-        if self.findings or (self.has_unsteady_runs and any(judged)):
+        verdicts = [cell.judged for cell in self.cells]
+        if self.findings or (self.has_unsteady_runs and any(verdicts)):
             return ExitCode.FINDING
-        is_known = all(judged) and sum(judged) >= MIN_CLEAN_RUNS
+        is_known = all(verdicts) and sum(verdicts) >= MIN_CLEAN_RUNS
         if self.notes or self.stopped_by == "Ctrl-C" or not is_known:
             return ExitCode.NOT_ENOUGH
         return ExitCode.OK

@@ -51,12 +51,12 @@ def parse_comparison_options(
 
 
 def answer_comparison(
-    store: TraceStore, asked: GateRequest, files: GateFiles, as_json: bool
+    store: TraceStore, request: GateRequest, files: GateFiles, as_json: bool
 ) -> NoReturn:
     """Print the answer, write the files for CI services, and exit with its code."""
     comparisons, error, code = tuple[ArmComparison, ...](), None, ExitCode.USAGE
     try:
-        comparisons = compare_candidates(store, asked)
+        comparisons = compare_candidates(store, request)
     except (UsageError, ScenarioError) as wrong:
         error = wrong.message if isinstance(wrong, UsageError) else str(wrong)
         code = wrong.exit_code if isinstance(wrong, UsageError) else ExitCode.USAGE

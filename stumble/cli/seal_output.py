@@ -22,11 +22,11 @@ from traces.store.trace_store import TraceStore
 
 
 def print_seal(
-    campaign: Campaign, store: TraceStore, said: CampaignTable, beside: Path, as_json: bool
+    campaign: Campaign, store: TraceStore, said: CampaignTable, folder: Path, as_json: bool
 ) -> None:
     """Seal a campaign, and print the seal, its looks and warnings."""
-    seal, path = make_seal(campaign, said, beside, store)
-    terms = parse_sealed_terms(seal.get_part("analysis"), beside)
+    seal, path = make_seal(campaign, said, folder, store)
+    terms = parse_sealed_terms(seal.get_part("analysis"), folder)
     if as_json:
         click.echo(seal.to_text(), nl=False)
     else:

@@ -169,7 +169,7 @@ def _lock_folder(folder: Path) -> Iterator[None]:
         os.close(file)
 
 
-def recover_tapes(root: Path, say: Callable[[str], object]) -> list[Path]:
+def recover_tapes(root: Path, report: Callable[[str], object]) -> list[Path]:
     """Keep the tapes that another daemon left; those of one that still writes them are locked."""
     kept = []
     for path in sorted((root / INCOMING).glob("*.tape")):
@@ -178,7 +178,7 @@ def recover_tapes(root: Path, say: Callable[[str], object]) -> list[Path]:
                 keep_tape(root, path)
                 kept.append(root / "tapes" / path.name)
         except OSError as error:
-            say(f"{path} stays where it is, until the next start: {error}")
+            report(f"{path} stays where it is, until the next start: {error}")
     return kept
 
 

@@ -163,7 +163,7 @@ class DemoWorker:
         write_batch(self._store, f"{job.task}-{job.skill}-runs", tapes)
 
 
-def select_demo_call(job: DemoJob, told: DerivedSteps) -> tuple[str, int, str]:
+def select_demo_call(job: DemoJob, derived_steps: DerivedSteps) -> tuple[str, int, str]:
     """Return tool, nth and field of a call whose number decides the end state.
 
     Raises LookupError if there is no such call.
@@ -172,7 +172,7 @@ def select_demo_call(job: DemoJob, told: DerivedSteps) -> tuple[str, int, str]:
     candidates = list(zip(task.sites, task.decisive_fields, strict=True))
     turn = list(ORDER_TASKS).index(job.task) % len(candidates)
     for (tool, nth), field in candidates[turn:] + candidates[:turn]:
-        uses = [use for use in told.tool_uses if use.tool == tool]
+        uses = [use for use in derived_steps.tool_uses if use.tool == tool]
         if field and len(uses) >= nth and _has_number_field(uses[nth - 1].result, field):
             return tool, nth, field
     raise LookupError(f"{job.task} has no number to change")

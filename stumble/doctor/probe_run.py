@@ -166,16 +166,16 @@ async def examine_agent(
     return DoctorResult(findings=findings, exit=result.exit.code, printed=tuple(lines[-5:]))
 
 
-def _find_model_calls(asked: tuple[Exchange, ...]) -> Iterator[DoctorFinding]:
+def _find_model_calls(exchanges: tuple[Exchange, ...]) -> Iterator[DoctorFinding]:
     counted: dict[tuple[str, str], int] = {}
-    for exchange in asked:
+    for exchange in exchanges:
         if (dialect := find_dialect(exchange.request)) is not None:
             where = (_get_request_host(exchange), dialect.NAME)
             counted[where] = counted.get(where, 0) + 1
     for (host, name), count in counted.items():
         text = f"{_pluralize(count, 'model call')} to {host} ({name})"
         yield DoctorFinding(what="model", seen=True, text=text)
-    unread = list(describe_unread_models(exchange.request for exchange in asked))
+    unread = list(describe_unread_models(exchange.request for exchange in exchanges))
     for text in unread:
         yield DoctorFinding(what="model", seen=True, text=text)
     if not counted and not unread:
@@ -183,14 +183,14 @@ def _find_model_calls(asked: tuple[Exchange, ...]) -> Iterator[DoctorFinding]:
         yield DoctorFinding(what="model", seen=False, text=text)
 
 
-def _find_other_traffic(asked: tuple[Exchange, ...]) -> Iterator[DoctorFinding]:
-    servers = {x.connection for x in asked if x.transport == "stdio"}
+def _find_other_traffic(exchanges: tuple[Exchange, ...]) -> Iterator[DoctorFinding]:
+    servers = {x.connection for x in exchanges if x.transport == "stdio"}
     if servers:
         text = f"{_pluralize(len(servers), 'stdio MCP server')} behind a tee"
         yield DoctorFinding(what="mcp", seen=True, text=text)
     for word, kind in (("request", "tool"), ("known side request", "other")):
         matches = [
-            x for x in asked if x.transport != "stdio" and classify_request(x.request) == kind
+            x for x in exchanges if x.transport != "stdio" and classify_request(x.request) == kind
         ]
         if matches:
             hosts = ", ".join(sorted({_get_request_host(x) for x in matches}))

@@ -73,14 +73,14 @@ class PlannedArm(Struct, frozen=True, kw_only=True):
     """The units of its plan; empty without a campaign, or if the plan cannot be read."""
 
 
-def compare_candidates(store: TraceStore, asked: GateRequest) -> tuple[ArmComparison, ...]:
+def compare_candidates(store: TraceStore, request: GateRequest) -> tuple[ArmComparison, ...]:
     """Compare every measure of every candidate. Raises UsageError for an invalid request.
 
     The store must be indexed.
     """
     with open_store_pair(store) as connection:
         arms = query_arms(connection)
-    against = asked.against or _find_sealed_baseline(store, arms, asked.wanted)
+    against = request.against or _find_sealed_baseline(store, arms, request.wanted)
     other = Path(against) if is_store_path(against, arms) else None
     if other:
         with open_store_pair(store, other) as connection:
@@ -89,18 +89,18 @@ def compare_candidates(store: TraceStore, asked: GateRequest) -> tuple[ArmCompar
     # Before opening the connection, which holds a lock: reading the store again would wait for it.
     planned_pairs = [
         (_load_planned_arm(store, candidate), _load_planned_arm(other_store, baseline))
-        for candidate, baseline in pair_arms(arms, against, asked.wanted)
+        for candidate, baseline in pair_arms(arms, against, request.wanted)
     ]
     with open_store_pair(store, other) as connection:
-        by_today = tuple(_compare_pairs(connection, store, planned_pairs, asked))
+        by_today = tuple(_compare_pairs(connection, store, planned_pairs, request))
     if all(each.seal is None or is_of_this_judge(each.seal) for each, _ in planned_pairs):
         return by_today
-    by_kept = () if other else _compare_by_kept_verdicts(store, planned_pairs, asked)
+    by_kept = () if other else _compare_by_kept_verdicts(store, planned_pairs, request)
     return tuple(map(_answer_as_sealed, by_today, by_kept or (None,) * len(by_today)))
 
 
 def _compare_by_kept_verdicts(
-    store: TraceStore, pairs: Sequence[ArmPair], asked: GateRequest
+    store: TraceStore, pairs: Sequence[ArmPair], request: GateRequest
 ) -> tuple[ArmComparison, ...]:
     """Compare by the verdicts that were kept with the seals; empty if there are not of all arms."""
     names = {each.arm.campaign for pair in pairs for each in pair if each.arm.campaign}
@@ -116,7 +116,7 @@ def _compare_by_kept_verdicts(
         ]
         if len(kept) < len(pairs):
             return ()
-        return tuple(_compare_pairs(connection, store, kept, asked, by_kept=True))
+        return tuple(_compare_pairs(connection, store, kept, request, by_kept=True))
 
 
 def _get_arm_key(arm: ExperimentArm) -> tuple[str | None, ...]:
@@ -169,7 +169,7 @@ def _compare_pairs(
     connection: "duckdb.DuckDBPyConnection",
     store: TraceStore,
     pairs: Iterable[ArmPair],
-    asked: GateRequest,
+    request: GateRequest,
     *,
     by_kept: bool = False,
 ) -> Iterator[ArmComparison]:
@@ -179,7 +179,7 @@ def _compare_pairs(
         judge = int(str(seal.get_part("judge")["version"])) if seal and by_kept else JUDGE_VERSION
         yield from (
             replace(each, judge=judge)
-            for each in _compare_arms(connection, store, pair, asked, judge)
+            for each in _compare_arms(connection, store, pair, request, judge)
         )
 
 
@@ -187,16 +187,16 @@ def _compare_arms(
     connection: "duckdb.DuckDBPyConnection",
     store: TraceStore,
     pair: ArmPair,
-    asked: GateRequest,
+    request: GateRequest,
     judge: int,
 ) -> Iterator[ArmComparison]:
     candidate, baseline = pair
     seal = candidate.seal
-    terms = asked.merge_terms(
+    terms = request.merge_terms(
         parse_sealed_terms(seal.get_part("analysis"), Path(seal.name)) if seal else None
     )
     breaches = (
-        *_list_gate_breaches(connection, store, candidate, baseline, asked, terms),
+        *_list_gate_breaches(connection, store, candidate, baseline, request, terms),
         *(_list_other_judges(pair, judge) if seal else ()),
     )
     order: Mapping[bool, PlanOrder] | None = None
@@ -221,11 +221,11 @@ def _list_gate_breaches(
     store: TraceStore,
     candidate: PlannedArm,
     baseline: PlannedArm,
-    asked: GateRequest,
+    request: GateRequest,
     terms: AnalysisTerms,
 ) -> Iterator[str]:
     """Yield the violations of the seal."""
-    yield from seal_checks.find_unsealed_arms(candidate.arm, baseline.arm, asked.require_seal)
+    yield from seal_checks.find_unsealed_arms(candidate.arm, baseline.arm, request.require_seal)
     seal = candidate.seal
     if seal is None:
         return

@@ -50,8 +50,8 @@ class SequentialResult(Struct, frozen=True, kw_only=True):
 def run_sealed_campaign(
     campaign: Campaign,
     store: TraceStore,
-    said: Mapping[str, object],
-    beside: Path,
+    table: Mapping[str, object],
+    folder: Path,
     *,
     ca: Path,
     workers: WorkerPlan,
@@ -61,17 +61,17 @@ def run_sealed_campaign(
 
     def run(only: Sequence[TraceSource] | None) -> CampaignResult:
         return run_campaign_session(
-            campaign, store, said, beside, ca=ca, workers=workers, display=display, only=only
+            campaign, store, table, folder, ca=ca, workers=workers, display=display, only=only
         )
 
-    seal = find_seal(campaign.name, beside, store) if campaign.seal else None
-    terms = parse_sealed_terms(seal.get_part("analysis"), beside) if seal else None
+    seal = find_seal(campaign.name, folder, store) if campaign.seal else None
+    terms = parse_sealed_terms(seal.get_part("analysis"), folder) if seal else None
     if terms is None or terms.against is None:
         result = SequentialResult(outcome=run(None))
     else:
         result = _run_sealed_looks(campaign, store, terms, run, display.warn)
     if seal:
-        keep_verdicts(seal, beside, store)
+        keep_verdicts(seal, folder, store)
     return result
 
 
@@ -103,8 +103,8 @@ def _run_sealed_looks(
 def run_until_decided(
     campaign: Campaign,
     store: TraceStore,
-    said: Mapping[str, object],
-    beside: Path,
+    table: Mapping[str, object],
+    folder: Path,
     max_silent: float,
     *,
     ca: Path,
@@ -121,7 +121,7 @@ def run_until_decided(
 
     def run(only: Sequence[TraceSource] | None) -> CampaignResult:
         return run_campaign_session(
-            campaign, store, said, beside, ca=ca, workers=workers, display=display, only=only
+            campaign, store, table, folder, ca=ca, workers=workers, display=display, only=only
         )
 
     def is_decided(number: int) -> bool:

@@ -176,12 +176,12 @@ class GateCheck(Struct, frozen=True, kw_only=True):
 
     def _find_nearest_rate(self, rate: float) -> float | None:
         """Return the rate nearest to the limit that unknown cases allow; None if either side."""
-        least, most = self.rate.least, self.rate.most
-        if not self.rate.unknown or least is None or most is None:
+        minimum, most = self.rate.least, self.rate.most
+        if not self.rate.unknown or minimum is None or most is None:
             return rate
-        if least <= self.limit.value <= most:
+        if minimum <= self.limit.value <= most:
             return None
-        return most if most < self.limit.value else least
+        return most if most < self.limit.value else minimum
 
     def _count_traces_needed(self, rate: float) -> float | None:
         """Return the number of traces at which a bound touches the limit."""

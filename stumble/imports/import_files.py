@@ -83,7 +83,7 @@ def _walk_import_folder(folder: Path) -> Iterator[Path]:
 def import_recordings(
     store: TraceStore,
     paths: Iterable[Path],
-    tell: Callable[[int, int], None] = lambda done, all: None,
+    report: Callable[[int, int], None] = lambda done, all: None,
     *,
     replace: bool = False,
 ) -> Iterator[ImportedFile]:
@@ -91,7 +91,7 @@ def import_recordings(
 
     With `replace` a file's state of a run counts, whatever the store knows of it.
     """
-    parts = _import_parts(store, paths, tell, replace=replace)
+    parts = _import_parts(store, paths, report, replace=replace)
     for _, results in groupby(parts, key=lambda each: each.path):
         yield _join_parts(list(results))
 
@@ -118,7 +118,7 @@ def _join_parts(parts: list[ImportedFile]) -> ImportedFile:
 def _import_parts(
     store: TraceStore,
     paths: Iterable[Path],
-    tell: Callable[[int, int], None],
+    report: Callable[[int, int], None],
     *,
     replace: bool,
 ) -> Iterator[ImportedFile]:
@@ -132,7 +132,7 @@ def _import_parts(
                     yield from batch.merge()
             if each.file != path:  # it is removed now
                 yield from batch.merge()
-        tell(number, len(paths))
+        report(number, len(paths))
         is_last = number == len(paths)
         if len(taped) >= INDEX_BATCH_TAPES or is_last:
             write_run_rows(store, taped)

@@ -61,14 +61,14 @@ class TranslatedUpstream:
                 await pending
         return replace(exchange, response=answer)
 
-    async def _answer(self, asked: "TranslatedRequest") -> Response:
+    async def _answer(self, request: "TranslatedRequest") -> Response:
         """Return the translated answer, or the error in the agent's dialect."""
         from openai import OpenAIError
 
         pieces, at = list[Chunk](), None
         status, failure = 200, None
         try:
-            async for data in self._client.answer_request(asked.dialect, asked.arguments):
+            async for data in self._client.answer_request(request.dialect, request.arguments):
                 at = at or self._now()
                 pieces.append(Chunk(at=self._now(), data=data))
         except TimeoutError:
@@ -78,8 +78,8 @@ class TranslatedUpstream:
             status = int(getattr(error, "status_code", None) or 502)
             failure = f"{type(error).__name__}: {error}".splitlines()[0]
         if failure is not None:
-            return _make_error_answer(asked.dialect, status, failure, self._now())
-        kind = "text/event-stream" if asked.streams else "application/json"
+            return _make_error_answer(request.dialect, status, failure, self._now())
+        kind = "text/event-stream" if request.streams else "application/json"
         return Response(
             status=200,
             reason="OK",

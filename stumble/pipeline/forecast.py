@@ -88,5 +88,5 @@ def _describe_costs(whose: str, costs: Sequence[RunCost]) -> str:
 
 
 def _describe_range(values: Sequence[float], unit: float, name: str) -> str:
-    least, middle, most = (each / unit for each in (min(values), median(values), max(values)))
-    return f"{least:.3g} to {most:.3g} {name} (median {middle:.3g})"
+    minimum, middle, most = (each / unit for each in (min(values), median(values), max(values)))
+    return f"{minimum:.3g} to {most:.3g} {name} (median {middle:.3g})"

@@ -88,8 +88,8 @@ type Box = tuple[float, float, float, float]
 def locate_dot(row: ReportRow, rows: Sequence[ReportRow]) -> tuple[float, float]:
     """Return the place of a dot in the plot, in pixels from its upper left corner."""
     logs = [math.log(read_row_number(each, "cost") or 1) for each in rows]
-    least, most = min(logs) - math.log(2), max(logs) + math.log(2)
-    share = (math.log(read_row_number(row, "cost") or 1) - least) / (most - least)
+    minimum, most = min(logs) - math.log(2), max(logs) + math.log(2)
+    share = (math.log(read_row_number(row, "cost") or 1) - minimum) / (most - minimum)
     score = read_row_number(row, "score") or 0
     return share * PLOT_WIDTH, (1 - score / 100) * _SCORE_HEIGHT
 

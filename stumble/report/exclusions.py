@@ -58,10 +58,10 @@ def build_exclusions_section(
                 rows=tuple(
                     (
                         words,
-                        *(make_count_figure(_sum_fate(some, fate)) for some in by_agent.values()),
-                        ", ".join(sorted({str(r["op"]) for r in rows if r["fate"] == fate})),
+                        *(make_count_figure(_sum_fate(some, ending)) for some in by_agent.values()),
+                        ", ".join(sorted({str(r["op"]) for r in rows if r["fate"] == ending})),
                     )
-                    for fate, words in _label_fates(rows).items()
+                    for ending, words in _label_fates(rows).items()
                 ),
             ),
         ),
@@ -71,10 +71,10 @@ def build_exclusions_section(
 def _label_fates(found: Sequence[ReportRow]) -> dict[str, str]:
     """Return the labels of the fates that occur, known ones first."""
     occurring = [str(row["fate"]) for row in found]
-    return {fate: words for fate, words in FATE_LABELS.items() if fate in occurring} | {
-        fate: fate for fate in occurring if fate not in FATE_LABELS
+    return {ending: words for ending, words in FATE_LABELS.items() if ending in occurring} | {
+        ending: ending for ending in occurring if ending not in FATE_LABELS
     }
 
 
-def _sum_fate(found: Sequence[ReportRow], fate: str) -> int:
-    return sum(read_row_count(row, "faults") for row in found if row["fate"] == fate)
+def _sum_fate(found: Sequence[ReportRow], ending: str) -> int:
+    return sum(read_row_count(row, "faults") for row in found if row["fate"] == ending)

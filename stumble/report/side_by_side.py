@@ -122,8 +122,8 @@ def build_side_by_side(
     if use is None:
         return _build_without_tapes(kept, "the faulted exchange belongs to no tool call of a model")
     words = find_replaced_words(*kept)
-    strikes = {i.call_id: i for i in faulted[0].injections if i.call_id}
-    faulted_steps = _list_shown_steps(faulted[1], use, strikes)
+    injections = {i.call_id: i for i in faulted[0].injections if i.call_id}
+    faulted_steps = _list_shown_steps(faulted[1], use, injections)
     twin = next(((id, run) for id in twins if (run := shelf.load_run(id)) is not None), None)
     if twin is None:
         rows = tuple(_pair_steps(None, turn, words) for turn in faulted_steps)
@@ -174,9 +174,9 @@ def align_whole_runs(
     )
 
 
-def _find_position(story: DerivedSteps, use: ToolUse) -> int:
+def _find_position(derived_steps: DerivedSteps, use: ToolUse) -> int:
     """Return the position of the step of a call among those of its lane; -1 without one."""
-    lane_steps = (step for step in story.agent_steps if step.lane == use.lane)
+    lane_steps = (step for step in derived_steps.agent_steps if step.lane == use.lane)
     return next((at for at, step in enumerate(lane_steps) if use.call_id in step.calls), -1)
 
 
@@ -188,36 +188,43 @@ def _build_without_tapes(kept: tuple[str, str], why: str) -> RunsSideBySide:
 
 
 def _list_shown_steps(
-    story: DerivedSteps, use: ToolUse, strikes: Mapping[str, Injection], *, whole: bool = False
+    derived_steps: DerivedSteps,
+    use: ToolUse,
+    injections: Mapping[str, Injection],
+    *,
+    whole: bool = False,
 ) -> list[ShownStep]:
     """Return the steps from the faulted call on, or with `whole` all, in its lane."""
-    lane_steps = [step for step in story.agent_steps if step.lane == use.lane]
+    lane_steps = [step for step in derived_steps.agent_steps if step.lane == use.lane]
     positions = (at for at, step in enumerate(lane_steps) if use.call_id in step.calls)
     first = 0 if whole else next(positions, 0)
-    return [_build_shown_step(step, story, use, strikes) for step in lane_steps[first:]]
+    return [_build_shown_step(step, derived_steps, use, injections) for step in lane_steps[first:]]
 
 
 def _build_shown_step(
-    step: TrajectoryStep, story: DerivedSteps, use: ToolUse | None, strikes: Mapping[str, Injection]
+    step: TrajectoryStep,
+    derived_steps: DerivedSteps,
+    use: ToolUse | None,
+    injections: Mapping[str, Injection],
 ) -> ShownStep:
     lines = [StepLine(kind="says", text=step.message)] if step.message else []
-    calls = [each for each in story.tool_uses if each.call_id in step.calls]
+    calls = [each for each in derived_steps.tool_uses if each.call_id in step.calls]
     for call in calls:
         lines.append(StepLine(kind="calls", text=f"{call.tool}({call.arguments})"))
         is_faulted_call = use is not None and call.call_id == use.call_id
-        lines.append(_build_result_line(call, strikes.get(call.call_id), is_faulted_call))
-    is_faulted = any(call.call_id in strikes for call in calls)
+        lines.append(_build_result_line(call, injections.get(call.call_id), is_faulted_call))
+    is_faulted = any(call.call_id in injections for call in calls)
     return ShownStep(number=step.number, lines=tuple(lines), struck=is_faulted)
 
 
-def _build_result_line(call: ToolUse, strike: Injection | None, struck: bool) -> StepLine:
+def _build_result_line(call: ToolUse, injection: Injection | None, injected: bool) -> StepLine:
     """Return the result as the model got it; at the model boundary, the mutated one."""
     text = call.result
-    if strike and strike.place == "model-boundary" and strike.mutated is not None:
-        text = strike.mutated.decode("utf-8", "replace")
+    if injection and injection.place == "model-boundary" and injection.mutated is not None:
+        text = injection.mutated.decode("utf-8", "replace")
     if text is None:
-        return StepLine(kind="failed", text="no result was ever sent", struck=struck)
-    return StepLine(kind="failed" if call.is_error else "told", text=text, struck=struck)
+        return StepLine(kind="failed", text="no result was ever sent", struck=injected)
+    return StepLine(kind="failed" if call.is_error else "told", text=text, struck=injected)
 
 
 def _make_calls_key(turn: ShownStep) -> tuple[str, ...]:

@@ -67,13 +67,13 @@ def _split_common_ends(one: str, two: str) -> tuple[Stretch, ...]:
     return (True, one[:begin], one[:begin]), (False, *middle), (True, last, last)
 
 
-def find_replaced_words(true: str, lie: str) -> dict[str, DiffMark]:
+def find_replaced_words(true: str, wrong_value: str) -> dict[str, DiffMark]:
     """Return the replaced values of a faulted result, to search for in other steps."""
     words: dict[str, DiffMark] = {}
-    for same, original, mutated in split_differences(true, lie):
+    for same, original, mutated in split_differences(true, wrong_value):
         if not same and len(mutated) in DISTINCTIVE_LENGTHS and mutated not in true:
             words[mutated] = "lie"
-        if not same and len(original) in DISTINCTIVE_LENGTHS and original not in lie:
+        if not same and len(original) in DISTINCTIVE_LENGTHS and original not in wrong_value:
             words[original] = "truth"
     return words
 

@@ -75,13 +75,13 @@ class ForkPoint(Struct, frozen=True, kw_only=True):
 
     def describe(self) -> str:
         """`issue_refund (step 7) at http with http_status(code=503), once`."""
-        bent = " and ".join(
+        mutated = " and ".join(
             _describe_fault(armed.fault) for armed in self.bound_faults if armed.site
         )
         later = "".join(
             f"; then {_describe_fault(a.fault)}" for a in self.bound_faults if a.site is None
         )
-        return f"{self._describe_site()} at {self.site.place} with {bent}{later}"
+        return f"{self._describe_site()} at {self.site.place} with {mutated}{later}"
 
     def _describe_site(self) -> str:
         if self.site.turn is not None:
@@ -100,7 +100,7 @@ def _describe_fault(fault: Fault) -> str:
 def find_fork_point(
     recording: Tape,
     faults: Fault | Sequence[Fault],
-    told: DerivedSteps | None = None,
+    derived_steps: DerivedSteps | None = None,
     *,
     seed: int = 0,
     rep: int = 0,
@@ -110,13 +110,19 @@ def find_fork_point(
     Raises ValueError or LookupError, before anything starts, if a fault or its site is invalid.
     """
     faults = (faults,) if isinstance(faults, Fault) else faults
-    told = told or derive_tape_steps(recording)
+    derived_steps = derived_steps or derive_tape_steps(recording)
     places = {fault.at for fault in faults}
     if "model" in places and len(places) > 1:
         raise ValueError("faults at the model and faults at tools cannot be combined")
-    sites = [select_site(told, fault, bind_operator(fault), seed=seed, rep=rep) for fault in faults]
-    first, named = min(sites, key=lambda site: len(site.before)), find_recording_address(told)
-    settled_ones = [resolve_position(told, fault, seed=seed, rep=rep) for fault in faults]
+    sites = [
+        select_site(derived_steps, fault, bind_operator(fault), seed=seed, rep=rep)
+        for fault in faults
+    ]
+    first, named = (
+        min(sites, key=lambda site: len(site.before)),
+        find_recording_address(derived_steps),
+    )
+    settled_ones = [resolve_position(derived_steps, fault, seed=seed, rep=rep) for fault in faults]
     armed = [
         BoundFault(fault=fault, site=site, trace=named)
         if len(site.before) == len(first.before)
@@ -125,18 +131,18 @@ def find_fork_point(
     ]
     return ForkPoint(
         recording=recording,
-        derived_steps=told,
+        derived_steps=derived_steps,
         site=first,
         bound_faults=tuple(sorted(armed, key=lambda each: each.site is None)),
-        background=collect_background_tokens(told),
-        observations=observe_recording(told, recording.exchanges),
+        background=collect_background_tokens(derived_steps),
+        observations=observe_recording(derived_steps, recording.exchanges),
     )
 
 
-def collect_background_tokens(told: DerivedSteps) -> frozenset[str]:
+def collect_background_tokens(derived_steps: DerivedSteps) -> frozenset[str]:
     """Return all value tokens of a recording: an injected value must differ from each of them."""
-    texts = [step.message for step in told.steps]
-    for use in told.tool_uses:
+    texts = [step.message for step in derived_steps.steps]
+    for use in derived_steps.tool_uses:
         texts += [use.arguments, use.result or ""]
     return frozenset().union(*(extract_tokens(text) for text in texts)) if texts else frozenset()
 
@@ -154,11 +160,11 @@ def plan_fork_run(
     controls: AnswerControls | None = None,
 ) -> ReplayPlan:
     """The plan of one continuation: faulted, or a sham at the same site."""
-    strike = found.injection_plan
+    injection = found.injection_plan
     if condition != "fault":
         # A sham stands where the first fault stands, once: it has nothing to persist.
         fault = Fault(name=SHAM, at=found.fault.at)
-        strike = replace(strike, bound_faults=(BoundFault(fault=fault, site=found.site),))
+        injection = replace(injection, bound_faults=(BoundFault(fault=fault, site=found.site),))
     return ReplayPlan(
         source="fork",
         condition=condition,
@@ -168,7 +174,7 @@ def plan_fork_run(
             world is not None,
             found.site.turn,
         ),
-        injection_plan=strike,
+        injection_plan=injection,
         world=world,
         seed=seed,
         rep=rep,

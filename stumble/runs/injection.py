@@ -49,7 +49,7 @@ class InjectionPlan(Struct, frozen=True, kw_only=True):
 def injector_without_recording(
     armed: tuple[BoundFault, ...],
     watch: ConversationTap,
-    tell: Callable[[Injection], None],
+    report: Callable[[Injection], None],
     *,
     run: str,
     task: str | None,
@@ -63,4 +63,4 @@ def injector_without_recording(
     """
     seen = LiveObservations(watch, world=world)
     seeds = RunSeeds(run=run, trace=task or "", seed=seed, began=time.time())
-    return seen, FaultInjector(armed, watch, tell, seeds=seeds, seen=seen)
+    return seen, FaultInjector(armed, watch, report, seeds=seeds, seen=seen)

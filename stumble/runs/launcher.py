@@ -154,8 +154,8 @@ class WarmAgentProcess:
     async def _read_results(self) -> None:
         assert self._process.stdout is not None
         while line := await self._process.stdout.readline():
-            said = json.loads(line)
-            self._waiting.pop(said["id"]).set_result(said["exit"])
+            document = json.loads(line)
+            self._waiting.pop(document["id"]).set_result(document["exit"])
         for waiting in self._waiting.values():
             waiting.set_exception(RuntimeError("the warm agent process ended"))
 

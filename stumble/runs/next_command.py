@@ -14,7 +14,7 @@ _NUMBER = re.compile(r"(?<![\w.-])\d{3,}(?![\w-])")
 
 def suggest_next_command(
     tape: Path,
-    told: DerivedSteps,
+    derived_steps: DerivedSteps,
     *,
     command: Sequence[str],
     world: Mapping[str, str | None] = MappingProxyType({}),
@@ -25,9 +25,9 @@ def suggest_next_command(
     `world` maps options of the fork to their values.
     """
     path = str(tape)
-    if not told.agent_steps:
+    if not derived_steps.agent_steps:
         return shlex.join(["stumble", *(["doctor", "--", *command] if command else ["show", path])])
-    returned = [use for use in told.tool_uses if use.result is not None]
+    returned = [use for use in derived_steps.tool_uses if use.result is not None]
     numeric = next((use for use in returned if _NUMBER.search(use.result or "")), None)
     use = numeric or next(iter(returned), None)
     if use is None:

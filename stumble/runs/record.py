@@ -249,16 +249,16 @@ def _try_save_end_snapshot(
     id: str,
     snapshot: str,
     tape: Path,
-    say: Callable[[str], object],
+    report: Callable[[str], object],
 ) -> None:
     """Snapshot the folder, so that later edits are distinguished from the agent's writes."""
     try:
         after = save_end_snapshot(store, workspace, id, snapshot)
     except (OSError, ValueError) as error:
-        say(f"workspace: later edits will not be known as yours: {error}")
+        report(f"workspace: later edits will not be known as yours: {error}")
         return
     try:
         blobs = open_store_blobs(store)
         keep_files_of_recording(id, workspace, tape, snapshot, after, blobs)
     except (OSError, ValueError) as error:
-        say(f"workspace: what the run changed in it is not kept: {error}")
+        report(f"workspace: what the run changed in it is not kept: {error}")

@@ -118,8 +118,10 @@ class ReplayReport(Struct, frozen=True, kw_only=True):
         if diverged:
             how = f"diverged: {diverged[0]}"
         elif unasked and not self.played.went_live:
-            least = "at least " if self.played.unasked_more else ""
-            how = f"left early: the first of {least}{len(unasked)} that never came is {unasked[0]}"
+            minimum = "at least " if self.played.unasked_more else ""
+            how = (
+                f"left early: the first of {minimum}{len(unasked)} that never came is {unasked[0]}"
+            )
         elif self.ends_otherwise:
             how = self._describe_exit()
         return f"{how}; {self.answered} answered from the tape, {self.upstream} upstream"

@@ -47,14 +47,14 @@ def _add_known[N: (int, float)](one: N | None, two: N | None) -> N | None:
     return None if one is None or two is None else one + two
 
 
-def compute_savings(told: DerivedSteps, seqs: Iterable[int]) -> SavedCost:
+def compute_savings(derived_steps: DerivedSteps, seqs: Iterable[int]) -> SavedCost:
     """Return the cost of these exchanges of a recording if they were answered again.
 
     What was no answer (a failure, a warm-up) is nothing that is paid for.
     """
     total = SavedCost()
     for seq in seqs:
-        answer = told.answers.get(seq)
+        answer = derived_steps.answers.get(seq)
         if answer is None:
             continue
         usage, model = answer.usage, answer.model

@@ -164,7 +164,7 @@ async def run_agent(
 
     `began` is the run's zero on the monotonic clock, in seconds.
     """
-    cage, upstream, proxy, seqs = None, None, None, itertools.count()
+    isolation, upstream, proxy, seqs = None, None, None, itertools.count()
     async with AsyncExitStack() as stack:
         if options.out and session.route is not None:
             upstream = await _open_upstream(
@@ -216,7 +216,7 @@ async def run_agent(
             )
         place = options.place
         if place.room or options.alone:
-            cage = await stack.enter_async_context(
+            isolation = await stack.enter_async_context(
                 _make_isolation(listener, options, (socket_path.parent, session.bundle.parent))
             )
         env = build_agent_env(
@@ -231,7 +231,7 @@ async def run_agent(
         if options.unseen is not None:
             looking = options.unseen.look_around((listener.port, *listener.origins.values()))
             await stack.enter_async_context(looking)
-        running = launch(env, command=adapted.command, cage=cage, cwd=place.start)
+        running = launch(env, command=adapted.command, cage=isolation, cwd=place.start)
         stops = [listener.failed, *([options.halted] if options.halted else [])]
         exit = await _run_until_stopped(stops, running)
     return AgentResult(
@@ -239,8 +239,8 @@ async def run_agent(
         untrusted=dict(proxy.mistrusted if proxy else listener.untrusted),
         warnings=() if tees.served else adapted.warnings,
         refusals=dict(proxy.refusals if proxy else session.refusals),
-        attempts=cage.attempts if cage else {},
-        kept=cage.kept if cage else None,
+        attempts=isolation.attempts if isolation else {},
+        kept=isolation.kept if isolation else None,
     )
 
 

@@ -21,18 +21,20 @@ type BreakTest = Callable[[Faults], Awaitable[bool]]
 ONCE = "once"
 
 
-def rebuild_faults(injections: Sequence[Injection], told: DerivedSteps) -> Faults:
+def rebuild_faults(injections: Sequence[Injection], derived_steps: DerivedSteps) -> Faults:
     """Return the faults injected in a run, each at the call of its first injection.
 
     Raises ValueError if one was injected into something other than a tool call.
     """
-    return tuple(_rebuild_fault(each, told) for each in injections if each.repeat_of is None)
+    return tuple(
+        _rebuild_fault(each, derived_steps) for each in injections if each.repeat_of is None
+    )
 
 
-def _rebuild_fault(injection: Injection, told: DerivedSteps) -> Fault:
+def _rebuild_fault(injection: Injection, derived_steps: DerivedSteps) -> Fault:
     if injection.tool is None:
         raise ValueError(f"{injection.op} changed no tool call, so there is no other site to try")
-    calls = [use.call_id for use in told.tool_uses if use.tool == injection.tool]
+    calls = [use.call_id for use in derived_steps.tool_uses if use.tool == injection.tool]
     if injection.call_id not in calls:
         raise ValueError(f"the run has no call {injection.call_id} of {injection.tool}")
     return Fault(

@@ -64,19 +64,19 @@ def _plural_suffix(count: int) -> str:
     return "" if count == 1 else "s"
 
 
-def summarize_tape(tape: Tape, told: DerivedSteps | None = None) -> TapeSummary:
+def summarize_tape(tape: Tape, derived_steps: DerivedSteps | None = None) -> TapeSummary:
     """The counts of a tape."""
-    told = told or derive_tape_steps(tape)
-    kinds = [placed.kind for placed in told.contexts.values()]
+    derived_steps = derived_steps or derive_tape_steps(tape)
+    kinds = [placed.kind for placed in derived_steps.contexts.values()]
     return TapeSummary(
         exchanges=len(tape.exchanges),
         model=kinds.count("model"),
         tool=kinds.count("tool"),
         other=kinds.count("other"),
-        steps=len(told.agent_steps),
-        tool_calls=len(told.tool_uses),
-        hosted_calls=sum(len(step.hosted) for step in told.agent_steps),
-        cost_usd=sum_costs(list(iter_usage(tape, told, compute_token_cost))),
+        steps=len(derived_steps.agent_steps),
+        tool_calls=len(derived_steps.tool_uses),
+        hosted_calls=sum(len(step.hosted) for step in derived_steps.agent_steps),
+        cost_usd=sum_costs(list(iter_usage(tape, derived_steps, compute_token_cost))),
         errors=sum(_is_broken_exchange(exchange) for exchange in tape.exchanges),
         dropped_bytes=tape.dropped,
     )

@@ -82,13 +82,13 @@ def _is_same_program(owner: RunningProcess, command: Sequence[str]) -> bool:
 
 
 def describe_unteed_servers(
-    servers: Iterable[Sequence[str]], told: DerivedSteps | None = None
+    servers: Iterable[Sequence[str]], derived_steps: DerivedSteps | None = None
 ) -> Iterator[str]:
     """Yield a line for each MCP server over stdio without a tee, and what mends it.
 
     `told` are the steps of the recording, whose calls without an exchange are counted.
     """
-    calls = sum(not use.seqs for use in told.tool_uses) if told is not None else 0
+    calls = sum(not use.seqs for use in derived_steps.tool_uses) if derived_steps is not None else 0
     missed = f"; {calls} tool call{'s have' if calls != 1 else ' has'} no exchange" if calls else ""
     for command in servers:
         line = shlex.join(command)

@@ -225,10 +225,10 @@ def _multiply(window: exp.Window) -> None:
     if not (isinstance(product, exp.Anonymous) and product.name.lower() == "product"):
         return
     [value] = product.expressions
-    least = _over(window, exp.Min(this=value.copy()))
+    minimum = _over(window, exp.Min(this=value.copy()))
     logarithm = exp.Ln(this=exp.Nullif(this=value.copy(), expression=exp.Literal.number(0)))
     total = exp.Exp(this=_over(window, exp.Sum(this=logarithm)))
-    zero = exp.EQ(this=least, expression=exp.Literal.number(0))
+    zero = exp.EQ(this=minimum, expression=exp.Literal.number(0))
     window.replace(exp.case().when(zero, exp.Literal.number("0.0"), copy=False).else_(total))
 
 

@@ -148,8 +148,8 @@ def newest_from_pip(name: str) -> list[str]:
 
 def newest_from_npm(name: str) -> list[str]:
     """The packages of an agent at their newest; a pin of 0.1.0-linux-x64 gives 0.2.0-linux-x64."""
-    wanted = json.loads((LOCKS / name / "package.json").read_text())["dependencies"]
-    return [f"{each}@{_newest_version(each, pin)}" for each, pin in wanted.items()]
+    document = json.loads((LOCKS / name / "package.json").read_text())["dependencies"]
+    return [f"{each}@{_newest_version(each, pin)}" for each, pin in document.items()]
 
 
 def _newest_version(package: str, pin: str) -> str:

@@ -59,25 +59,25 @@ TOOLS = [
 ]
 
 
-def turn(dialect: DialectLens, call: ToolCall, told: str) -> list[Json]:
+def turn(dialect: DialectLens, call: ToolCall, text: str) -> list[Json]:
     """Return the items that a client adds to the conversation after a call."""
-    given = json.loads(call.arguments)
+    document = json.loads(call.arguments)
     match dialect.NAME:
         case "text_history":
-            said = f"Let me look.\n\n```bash\n{given['command']}\n```"
-            output = f"<returncode>0</returncode>\n<output>\n{told}</output>"
+            said = f"Let me look.\n\n```bash\n{document['command']}\n```"
+            output = f"<returncode>0</returncode>\n<output>\n{text}</output>"
             return [{"role": "assistant", "content": said}, {"role": "user", "content": output}]
         case "openai_chat":
             function: Json = {"name": call.name, "arguments": call.arguments}
             calls = [{"id": call.id, "type": "function", "function": function}]
-            result: Json = {"role": "tool", "tool_call_id": call.id, "content": told}
+            result: Json = {"role": "tool", "tool_call_id": call.id, "content": text}
             return [{"role": "assistant", "content": None, "tool_calls": calls}, result]
         case "anthropic_messages":
-            use = {"type": "tool_use", "id": call.id, "name": call.name, "input": given}
-            block: Json = {"type": "tool_result", "tool_use_id": call.id, "content": told}
+            use = {"type": "tool_use", "id": call.id, "name": call.name, "input": document}
+            block: Json = {"type": "tool_result", "tool_use_id": call.id, "content": text}
             return [{"role": "assistant", "content": [use]}, {"role": "user", "content": [block]}]
     item: Json = {"type": "function_call", "call_id": call.id, "name": call.name}
-    returned: Json = {"type": "function_call_output", "call_id": call.id, "output": told}
+    returned: Json = {"type": "function_call_output", "call_id": call.id, "output": text}
     return [item | {"arguments": call.arguments}, returned]
 
 
@@ -130,17 +130,19 @@ def took(work: Callable[[], object]) -> float:
     return time.process_time() - began
 
 
-def each(taps: TapChain, said: list[Exchange], work: Callable[[Exchange], object]) -> list[float]:
+def each(
+    taps: TapChain, exchanges: list[Exchange], work: Callable[[Exchange], object]
+) -> list[float]:
     """Return the cost of each request of a run in a persistent chain of taps."""
     costs = list[float]()
-    for exchange in said:
+    for exchange in exchanges:
         asked = replace(exchange, request=replace(exchange.request), response=None)
         costs.append(took(lambda asked=asked: work(asked)))  # type: ignore[misc]
         taps.whole(exchange)
     return costs
 
 
-def played(recorded: list[Exchange], said: list[Exchange]) -> list[float]:
+def played(recorded: list[Exchange], exchanges: list[Exchange]) -> list[float]:
     """Return the cost of each request to a player."""
     trajectory = Trajectory(id="large", recorded_at=0.0)
     tape = Tape(path=Path("large.tape"), trajectory=trajectory, exchanges=recorded, spans={})
@@ -149,13 +151,13 @@ def played(recorded: list[Exchange], said: list[Exchange]) -> list[float]:
         tape, watch, redact=Redactor(["sk-" + "x" * 48]).redact_request, rules=rules
     )
     taps = TapChain([watch, player])
-    costs = each(taps, said, taps.request)
+    costs = each(taps, exchanges, taps.request)
     if player.diverged:
         raise RuntimeError(player.diverged[0])
     return costs
 
 
-def struck(said: list[Exchange]) -> list[float]:
+def struck(exchanges: list[Exchange]) -> list[float]:
     """Return the cost of each request with a persistent injected result."""
     watch, injections = ConversationTap(), list[object]()
     fault = Fault(name="truncate", at="model-boundary")
@@ -163,13 +165,13 @@ def struck(said: list[Exchange]) -> list[float]:
         [BoundFault(fault=fault)], watch, injections.append, seeds=RunSeeds(run="r", trace="t")
     )
     taps = TapChain([watch, nemesis])
-    costs = each(taps, said, lambda exchange: taps.request(exchange).forwarded)
+    costs = each(taps, exchanges, lambda exchange: taps.request(exchange).forwarded)
     if len(injections) != 1:
         raise RuntimeError(f"{len(injections)} strikes")
     return costs
 
 
-def idle(said: list[Exchange]) -> tuple[list[float], list[float]]:
+def idle(exchanges: list[Exchange]) -> tuple[list[float], list[float]]:
     """Return a fault injector's cost for each model and tool request that its fault does not
     match.
     """
@@ -179,7 +181,7 @@ def idle(said: list[Exchange]) -> tuple[list[float], list[float]]:
         [BoundFault(fault=fault)], watch, print, seeds=RunSeeds(run="r", trace="t")
     )
     taps, models, tools = TapChain([watch, nemesis]), list[float](), list[float]()
-    for exchange in said:
+    for exchange in exchanges:
         request = Request(method="POST", url="http://tool/bash", body=SOURCES[:1000].encode())
         tool = replace(exchange, seq=exchange.seq + 10_000, request=request)
         for costs, each in ((models, exchange), (tools, tool)):
@@ -189,14 +191,14 @@ def idle(said: list[Exchange]) -> tuple[list[float], list[float]]:
     return models, tools
 
 
-def costs(said: list[Exchange], later: list[Exchange]) -> dict[str, float]:
+def costs(exchanges: list[Exchange], later: list[Exchange]) -> dict[str, float]:
     """Return the figures of one run, recorded and then requested with another time in it."""
-    models, tools = idle(said)
+    models, tools = idle(exchanges)
     return {
-        "first": median(played(said[-1:], said[-1:])[0] for _ in range(LAST)) * 1e3,
-        "bytes": median(played(said, said)[-LAST:]) * 1e3,
-        "meaning": median(played(said, later)[-LAST:]) * 1e3,
-        "rewrite": median(struck(said)[-LAST:]) * 1e3,
+        "first": median(played(exchanges[-1:], exchanges[-1:])[0] for _ in range(LAST)) * 1e3,
+        "bytes": median(played(exchanges, exchanges)[-LAST:]) * 1e3,
+        "meaning": median(played(exchanges, later)[-LAST:]) * 1e3,
+        "rewrite": median(struck(exchanges)[-LAST:]) * 1e3,
         "idle": median(models[-LAST:]) * 1e6,
         "tool": median(tools[-LAST:]) * 1e6,
     }

@@ -131,13 +131,13 @@ def show(what: str, figures: Mapping[str, Figures]) -> None:
 
 
 def targets(
-    what: str, figures: Mapping[str, Figures], other: str, least: float, *, ours: str = "matching"
+    what: str, figures: Mapping[str, Figures], other: str, minimum: float, *, ours: str = "matching"
 ) -> None:
     """Print rate and processor time; the rate includes the client."""
     mine, theirs = figures[ours], figures[other]
     name = "mitmdump -S" if other == "mitmdump" else other
-    target(f"{what}: requests/s", ratio(mine.rates, theirs.rates), f"x {name}", least=least)
-    target(f"{what}: CPU of each", ratio(mine.cpu, theirs.cpu), f"x {name}", most=1 / least)
+    target(f"{what}: requests/s", ratio(mine.rates, theirs.rates), f"x {name}", least=minimum)
+    target(f"{what}: CPU of each", ratio(mine.cpu, theirs.cpu), f"x {name}", most=1 / minimum)
 
 
 def beside_mitmdump(bench: Bench) -> None:
@@ -147,13 +147,13 @@ def beside_mitmdump(bench: Bench) -> None:
         ("chat", "http", "model requests matched, 50 connections", 20),
         ("calls", "https", "tool calls matched over HTTPS, 50 connections", 8),
     )
-    for kind, scheme, what, least in ways:
+    for kind, scheme, what, minimum in ways:
         name = bench.write(kind, COUNT, scheme)
         secure = scheme == "https"
         wanted = asks(kind, range(COUNT), target="" if secure else f"http://{HOST}")
         figures = bench.compared(name, ("mitmdump", *OURS), wanted, 50, tls=secure)
         show(what, figures)
-        targets(what, figures, "mitmdump", least)
+        targets(what, figures, "mitmdump", minimum)
         if not secure:
             taped = what.replace("matched", "replayed with a new tape")
             targets(taped, figures, "mitmdump", 20, ours="run")

@@ -131,11 +131,11 @@ async def row(stage: RunListener, many: int, seconds: float, ca: str) -> str:
         cpu, seq = time.process_time(), next(stage.seqs)
         out, _ = await asyncio.wait_for(process.communicate(), seconds + 30)
         cpu, n = time.process_time() - cpu, next(stage.seqs) - seq - 1
-    told = json.loads(out)
+    document = json.loads(out)
     name = f"{'https' if ca else 'http'}, {many} connections"
     return (
-        f"{name:24} {told['n'] / seconds:9.0f} req/s   p50 {told['p50']:7.3f} ms   "
-        f"p99 {told['p99']:7.3f} ms   cpu {cpu / n * 1e6:6.1f} us"
+        f"{name:24} {document['n'] / seconds:9.0f} req/s   p50 {document['p50']:7.3f} ms   "
+        f"p99 {document['p99']:7.3f} ms   cpu {cpu / n * 1e6:6.1f} us"
     )
 
 

@@ -42,10 +42,10 @@ def main(rounds: int) -> None:
     target("`stumble --help`", stumble / python, "x python -c pass", most=2)
     cold = statistics.median([record_nothing(number) for number in range(max(3, rounds // 3))])
     print(f"{ROW}CPU of `stumble record -- true` | {cold:.3g} | no target | ms | |", flush=True)
-    said = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", IMPORTED], check=True, capture_output=True, text=True
     )
-    heavy = said.stdout.splitlines()[-1].split()
+    heavy = result.stdout.splitlines()[-1].split()
     print("imported by --help:", *(heavy or ["none of", *HEAVY]))
     target(f"{', '.join(HEAVY)} imported by `--help`", len(heavy), "modules", most=0)
 

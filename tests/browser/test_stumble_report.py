@@ -159,10 +159,10 @@ def test_a_struck_value_is_marked_beside_the_true_one(store: TraceStore, tmp_pat
         )
         [(original, mutated)] = sql.execute(asked).fetchall()
     text = path.read_text()
-    true, lie = (str(json.loads(value)["amount"]) for value in (original, mutated))
+    true, wrong_value = (str(json.loads(value)["amount"]) for value in (original, mutated))
     assert f'<mark class="truth">{true}</mark>' in text
-    assert f'<mark class="lie">{lie}</mark>' in text
-    assert f"{true} became {lie}" in text
+    assert f'<mark class="lie">{wrong_value}</mark>' in text
+    assert f"{true} became {wrong_value}" in text
 
 
 def test_the_figures_are_those_of_the_store(store: TraceStore) -> None:

@@ -65,19 +65,21 @@ def place(
 
 def test_an_agent_is_recorded_forked_and_replayed(place: Workplace) -> None:
     options = ("-o", str(place.tape), *place.hosts, *place.agent.record)
-    said = place.stumble("record", *options)
-    assert said.code == 0, said.err
+    result = place.stumble("record", *options)
+    assert result.code == 0, result.err
     tape = read_tape(place.tape)
-    told = derive_tape_steps(tape)
-    assert {placed.kind for placed in told.contexts.values()} <= {"model", "other"}
-    holds_what_the_provider_answered(place.shop, tape, told)
-    tells_the_tools_as_they_ran(place, told)
-    folds_the_retry(told)
-    assert ends(told) == ("233511", "stock 233511")
+    derived_steps = derive_tape_steps(tape)
+    assert {placed.kind for placed in derived_steps.contexts.values()} <= {"model", "other"}
+    holds_what_the_provider_answered(place.shop, tape, derived_steps)
+    tells_the_tools_as_they_ran(place, derived_steps)
+    folds_the_retry(derived_steps)
+    assert ends(derived_steps) == ("233511", "stock 233511")
 
     sham, faulted, injection = forked(place)
-    assert [printed(sham, nth) for nth in range(6)] == [printed(told, nth) for nth in range(6)]
-    assert [step.message for step in turns(sham)] == [step.message for step in turns(told)]
+    assert [printed(sham, nth) for nth in range(6)] == [
+        printed(derived_steps, nth) for nth in range(6)
+    ]
+    assert [step.message for step in turns(sham)] == [step.message for step in turns(derived_steps)]
     stays_told(faulted, injection)
     wrong = believed(injection)
     assert wrong != "233511"
@@ -88,10 +90,10 @@ def test_an_agent_is_recorded_forked_and_replayed(place: Workplace) -> None:
 
     place.shop.stop("model")
     before = stood(place.folder)
-    said = place.stumble("replay", str(place.tape), "--keep-workspace")
-    assert said.code == 0, said.err
-    assert ", 0 upstream, 0 diverged" in said.err
-    copy = Path(said.err.partition("the copy is in ")[2].partition("\n")[0])
+    result = place.stumble("replay", str(place.tape), "--keep-workspace")
+    assert result.code == 0, result.err
+    assert ", 0 upstream, 0 diverged" in result.err
+    copy = Path(result.err.partition("the copy is in ")[2].partition("\n")[0])
     assert verify_shell_task(copy, TASK).passed
     assert stood(place.folder) == before, "the folder itself is untouched"
     rmtree(copy.parent)
@@ -102,13 +104,13 @@ def stood(folder: Path) -> dict[str, int]:
     return {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
 
 
-def tells_the_tools_as_they_ran(place: Workplace, told: DerivedSteps) -> None:
+def tells_the_tools_as_they_ran(place: Workplace, derived_steps: DerivedSteps) -> None:
     """Each call has its result, whatever ran first, and none of them went over the network."""
-    uses = [use for use in told.tool_uses if "COMPLETE_TASK" not in use.arguments]
+    uses = [use for use in derived_steps.tool_uses if "COMPLETE_TASK" not in use.arguments]
     assert {(use.tool, use.place) for use in uses} == {(place.agent.tool, "local")}
     assert len(uses) == len(COMMANDS)
     assert all(command in use.arguments for use, command in zip(uses, COMMANDS, strict=True))
-    listing, north, south, east, _, stock = (printed(told, nth) for nth in range(6))
+    listing, north, south, east, _, stock = (printed(derived_steps, nth) for nth in range(6))
     for name in TASK.start:
         time = (place.folder / name).stat().st_mtime_ns
         assert f"{time % 10**9:09}" in listing
@@ -118,27 +120,29 @@ def tells_the_tools_as_they_ran(place: Workplace, told: DerivedSteps) -> None:
     assert uses[1].step == uses[2].step, "these two were called together"
 
 
-def printed(told: DerivedSteps, nth: int) -> str:
+def printed(derived_steps: DerivedSteps, nth: int) -> str:
     """What the nth command printed, without what the agent says about it."""
-    shown = parse_shell_result(told.tool_uses[nth].result or "")
+    shown = parse_shell_result(derived_steps.tool_uses[nth].result or "")
     assert shown is not None
     return str(shown["output"]).strip()
 
 
-def ends(told: DerivedSteps) -> tuple[str, str]:
+def ends(derived_steps: DerivedSteps) -> tuple[str, str]:
     """The sum that the model had written, and what was in the file when it looked."""
-    written = re.search(r"echo stock (\d+) >", told.tool_uses[4].arguments)
+    written = re.search(r"echo stock (\d+) >", derived_steps.tool_uses[4].arguments)
     assert written is not None
-    return written[1], printed(told, 5)
+    return written[1], printed(derived_steps, 5)
 
 
 def forked(place: Workplace) -> tuple[DerivedSteps, Tape, Injection]:
     """A sham and a lie at the same call."""
     where = ("--where", f"tool={place.agent.tool}", "--nth", str(CAT_NORTH))
     options = (*where, "--jobs", "1", *place.hosts, "--json")
-    said = place.stumble("fork", str(place.tape), "--fault", "digit", *options)
-    assert said.code == 5, f"no verifier was named, so the end is nobody's to judge: {said.err}"
-    result = said.json
+    completed = place.stumble("fork", str(place.tape), "--fault", "digit", *options)
+    assert completed.code == 5, (
+        f"no verifier was named, so the end is nobody's to judge: {completed.err}"
+    )
+    result = completed.json
     assert (result["fired"], result["consumed"], result["diverged"]) == (1, True, [])
     tapes = Path(result["tape"]).parent
     sham, faulted = (
@@ -167,9 +171,9 @@ def struck_at_the_model(place: Workplace) -> None:
     """The third turn is refused once, which each of these agents' clients tries again."""
     options = ("--at", "model", "--nth", "3", "--twins", "0", "--jobs", "1", *place.hosts, "--json")
     fault = f"http_status:code={place.agent.fails}"
-    said = place.stumble("fork", str(place.tape), "--fault", fault, *options)
-    result = said.json
-    assert (result["fired"], result["diverged"]) == (1, []), said.err
+    completed = place.stumble("fork", str(place.tape), "--fault", fault, *options)
+    result = completed.json
+    assert (result["fired"], result["diverged"]) == (1, []), completed.err
     struck = read_tape(Path(result["tape"]))
     (injection,) = struck.injections
     got = next(x for x in struck.exchanges if x.seq == injection.seq)
@@ -193,9 +197,9 @@ def stays_told(faulted: Tape, injection: Injection) -> None:
                 if each.call_id == injection.call_id
             )
             texts += [each.text.encode() for each in found]
-    struck = next(x for x in faulted.exchanges if x.seq == injection.seq)
+    injected = next(x for x in faulted.exchanges if x.seq == injection.seq)
     # Over a WebSocket a result is sent once, and the provider keeps it.
-    assert len(told) == 1 if struck.transport == "websocket" else len(told) >= 4
+    assert len(told) == 1 if injected.transport == "websocket" else len(told) >= 4
     assert set(told) == {injection.mutated}
     assert set(held) == {injection.original}
 
@@ -212,20 +216,20 @@ def test_helpers_that_work_at_once_and_a_title_have_lanes_of_their_own(tmp_path:
     """Claude Code asks for a title beside its work, and has two helpers read a file each."""
     with workplace(tmp_path, "claude-code") as place:
         place.task = WORKSPACE_TASKS["work-lead"]
-        said = place.stumble("record", "-o", str(place.tape), *place.hosts)
-        assert said.code == 0, said.err
-        told = derive_tape_steps(read_tape(place.tape))
-        lanes: dict[int, list[str]] = {step.lane: [] for step in told.agent_steps}
-        for use in told.tool_uses:
+        result = place.stumble("record", "-o", str(place.tape), *place.hosts)
+        assert result.code == 0, result.err
+        derived_steps = derive_tape_steps(read_tape(place.tape))
+        lanes: dict[int, list[str]] = {step.lane: [] for step in derived_steps.agent_steps}
+        for use in derived_steps.tool_uses:
             lanes[use.lane].append(use.tool)
         assert sorted(lanes.values()) == [[], ["Agent", "Agent", "Bash"], ["Bash"], ["Bash"]]
-        reports = [use.result or "" for use in told.tool_uses if use.tool == "Agent"]
+        reports = [use.result or "" for use in derived_steps.tool_uses if use.tool == "Agent"]
         assert ["155534" in reports[0], "77977" in reports[1]] == [True, True]
 
         place.shop.stop("model")
-        said = place.stumble("replay", str(place.tape))
-        assert said.code == 0, said.err
-        assert ", 0 upstream, 0 diverged" in said.err
+        result = place.stumble("replay", str(place.tape))
+        assert result.code == 0, result.err
+        assert ", 0 upstream, 0 diverged" in result.err
 
 
 def test_a_key_in_the_prompt_does_not_hide_the_call(tmp_path: Path) -> None:
@@ -233,8 +237,8 @@ def test_a_key_in_the_prompt_does_not_hide_the_call(tmp_path: Path) -> None:
     with workplace(tmp_path, "openai3") as place:
         key = place.environment()["OPENAI_API_KEY"]
         place.task = replace(TASK, prompt=f"{TASK.prompt}My key is {key}, keep it secret.\n")
-        said = place.stumble("record", "-o", str(place.tape), *place.hosts)
-        assert said.code == 0, said.err
+        result = place.stumble("record", "-o", str(place.tape), *place.hosts)
+        assert result.code == 0, result.err
         assert all(key.encode() not in x.request.body for x in read_tape(place.tape).exchanges)
         *_, injection = forked(place)
         assert injection.tool == "bash"
@@ -261,24 +265,24 @@ def test_helpers_of_claude_code_are_live_where_the_fork_reaches_them(
 ) -> None:
     with workplace(tmp_path, "claude-code") as place:
         place.task = WORKSPACE_TASKS[task]
-        said = place.stumble("record", "-o", str(place.tape), *place.hosts)
-        assert said.code == 0, said.err
+        result = place.stumble("record", "-o", str(place.tape), *place.hosts)
+        assert result.code == 0, result.err
         where = ("--where", f"tool={place.agent.tool}", "--twins", "0")
-        said = place.stumble(
+        result = place.stumble(
             "fork", str(place.tape), "--fault", "digit", *where, *place.hosts, "--json"
         )
-        assert (said.json["fired"], said.json["diverged"], said.json["missed"]) == (1, [], [])
-    tape = read_tape(Path(said.json["tape"]))
-    told = derive_tape_steps(tape)
+        assert (result.json["fired"], result.json["diverged"], result.json["missed"]) == (1, [], [])
+    tape = read_tape(Path(result.json["tape"]))
+    derived_steps = derive_tape_steps(tape)
     (injection,) = tape.injections
-    lanes: dict[int, list[str]] = {use.lane: [] for use in told.tool_uses}
+    lanes: dict[int, list[str]] = {use.lane: [] for use in derived_steps.tool_uses}
     for x in tape.exchanges:
-        lane = told.contexts[x.seq].lane
+        lane = derived_steps.contexts[x.seq].lane
         if lane in lanes and asks(x.request):
             lanes[lane].append("cascade" if x.cascade else x.answered_by)
-    lead = next(use.lane for use in told.tool_uses if use.tool == "Agent")
-    struck = next(use.lane for use in told.tool_uses if use.call_id == injection.call_id)
-    names = {lane: "other" for lane in lanes} | {struck: "helper", lead: "lead"}
-    if struck == lead:
+    lead = next(use.lane for use in derived_steps.tool_uses if use.tool == "Agent")
+    injected = next(use.lane for use in derived_steps.tool_uses if use.call_id == injection.call_id)
+    names = {lane: "other" for lane in lanes} | {injected: "helper", lead: "lead"}
+    if injected == lead:
         names = {lane: "lead" if lane == lead else "helper" for lane in lanes}
     assert {names[lane]: " ".join(by) for lane, by in lanes.items()} == expected

@@ -29,17 +29,17 @@ RATES = (
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workplace]:
     with workplace(tmp_path_factory.mktemp("openai3"), "openai3") as opened:
-        said = opened.stumble("record", "-o", str(opened.tape), *opened.hosts)
-        assert said.code == 0, said.err
+        result = opened.stumble("record", "-o", str(opened.tape), *opened.hosts)
+        assert result.code == 0, result.err
         yield opened
 
 
 def struck(place: Workplace, *more: str) -> tuple[dict[str, object], Tape]:
     fault = ("--fault", "http_status:code=429,retry_after=1", "--at", "model", "--nth", "2")
-    said = place.stumble(
+    result = place.stumble(
         "fork", str(place.tape), *fault, *more, "--twins", "0", *place.hosts, "--json"
     )
-    found = json.loads(said.out.splitlines()[-1])
+    found = json.loads(result.out.splitlines()[-1])
     return found, read_tape(Path(found["tape"]))
 
 
@@ -55,10 +55,10 @@ def test_a_retry_of_the_sdk_is_absorbed_and_what_outlasts_it_is_consumed(place: 
     always, tape = struck(place, "--persist", "burst:n=1")
     assert (always["fired"], always["consumed"], always["outcome"]) == (3, True, "crashed")
     assert attempts(tape, tape.injections[0].seq) == [("fault", 429)] * 3
-    told = place.shop.stumble("sql", "--json", RATES)
-    assert told.code == 0, told.err
-    agent, system = [row["recovery_rate"] for row in told.json], told.json[0]["handled_rate"]
-    assert [(row["fired"], row["absorbed"], row["consumed"]) for row in told.json] == [
+    result = place.shop.stumble("sql", "--json", RATES)
+    assert result.code == 0, result.err
+    agent, system = [row["recovery_rate"] for row in result.json], result.json[0]["handled_rate"]
+    assert [(row["fired"], row["absorbed"], row["consumed"]) for row in result.json] == [
         (1, 1, 0),
         (1, 0, 1),
     ]
@@ -75,14 +75,14 @@ def attempts(tape: Tape, seq: int) -> list[tuple[str, int]]:
 
 def test_a_live_run_is_struck_at_the_model(tmp_path: Path) -> None:
     with shop(tmp_path) as world:
-        said = world.stumble(
+        result = world.stumble(
             "record", "-o", "a.tape", *world.host_options(), "--fault", "cut:how=sse_error",
             "--at", "model", "--nth", "2", "--", *world.agent("practice/retries", "--stream"),
         )  # fmt: skip
         asked = world.asked()
     tape = read_tape(tmp_path / "a.tape")
     (injection,) = tape.injections
-    assert "faulted an answer at model with cut" in said.err
+    assert "faulted an answer at model with cut" in result.err
     second = next(x for x in tape.exchanges if x.seq == injection.seq)
     assert second.response is not None
     assert b'"server_error"' in second.response.chunks[-1].data
@@ -104,21 +104,21 @@ def test_a_real_agent_is_told_in_its_own_dialect_and_its_retry_is_folded(
 ) -> None:
     """Codex goes from its WebSocket to HTTP; Claude Code has asked for a title on the side."""
     with workplace(tmp_path, agent) as place:
-        said = place.stumble("record", "-o", str(place.tape), *place.hosts)
-        assert said.code == 0, said.err
+        result = place.stumble("record", "-o", str(place.tape), *place.hosts)
+        assert result.code == 0, result.err
         fault = ("--fault", "http_status:code=500", "--at", "model", "--nth", "2")
-        said = place.stumble(
+        result = place.stumble(
             "fork", str(place.tape), *fault, "--twins", "0", *place.hosts, "--json"
         )
-        found = json.loads(said.out.splitlines()[-1])
-    assert (found["fired"], found["unreached_reason"]) == (1, "absorbed"), said.err
+        found = json.loads(result.out.splitlines()[-1])
+    assert (found["fired"], found["unreached_reason"]) == (1, "absorbed"), result.err
     assert found["agent_exit"] == 0
     tape = read_tape(Path(found["tape"]))
     (injection,) = tape.injections
     first, again = attempts(tape, injection.seq)
     assert (first[0], again) == ("fault", ("live", 200))
-    struck = next(x for x in tape.exchanges if x.seq == injection.seq)
-    assert struck.transport == transport
-    assert struck.response is not None
-    assert struck.response.body.startswith(says)
+    injected = next(x for x in tape.exchanges if x.seq == injection.seq)
+    assert injected.transport == transport
+    assert injected.response is not None
+    assert injected.response.body.startswith(says)
     assert derive_tape_steps(tape).contexts[injection.seq].offers

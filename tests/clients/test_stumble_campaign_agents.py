@@ -51,22 +51,22 @@ at = "model-boundary"
 def test_real_agents_are_struck_and_judged(places: list[Workplace]) -> None:
     folder = places[0].shop.folder
     for name, place in zip(NAMES, places, strict=True):
-        said = place.stumble("record", "-o", str(folder / f"{name}.tape"), *place.hosts)
-        assert said.code == 0, said.err
+        result = place.stumble("record", "-o", str(folder / f"{name}.tape"), *place.hosts)
+        assert result.code == 0, result.err
     env = places[1].environment() | places[0].environment()
     file = campaign(folder, places[0].shop.hosts[1].rpartition(":")[2])
-    said = places[0].shop.stumble("campaign", str(file), "--json", env=env, timeout=LIMIT * 4)
-    assert said.json["finished"], said.err
-    assert said.code == 5, "two traces are too few for an interval"
+    result = places[0].shop.stumble("campaign", str(file), "--json", env=env, timeout=LIMIT * 4)
+    assert result.json["finished"], result.err
+    assert result.code == 5, "two traces are too few for an interval"
     with TraceStore(folder / ".stumble").connect() as sql:
         runs = sql.execute(
             """SELECT condition, count(*), count(DISTINCT parent_id), count(*) FILTER (passed)
             FROM trajectories WHERE campaign = 'agents' AND source = 'fork'
             GROUP BY condition ORDER BY condition"""
         ).fetchall()
-        struck = sql.execute(
+        injected = sql.execute(
             """SELECT op, consumed, noticed, class, baseline_valid
             FROM injections JOIN outcomes USING (injection_id) WHERE NOT sham"""
         ).fetchall()
     assert runs == [("clean", 6, 2, 6), ("fault", 2, 2, 0), ("sham", 2, 2, 2)]
-    assert struck == [("digit", True, False, "silent_wrong", True)] * 2
+    assert injected == [("digit", True, False, "silent_wrong", True)] * 2

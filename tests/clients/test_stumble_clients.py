@@ -72,21 +72,21 @@ def test_a_client_is_recorded_and_replayed(name: str, files: str, tmp_path: Path
     fails = f"{CLIENTS[name].second}={CLIENTS[name].fails}"
     with workplace(tmp_path, name, "--fail-step", fails) as place:
         place.task, place.elsewhere = TASK, (files,)
-        said = place.stumble("record", "-o", str(place.tape), *place.hosts, *place.agent.record)
-        assert said.code == 0, said.err
+        result = place.stumble("record", "-o", str(place.tape), *place.hosts, *place.agent.record)
+        assert result.code == 0, result.err
         assert verify_shell_task(place.folder, TASK).passed
         tape = read_tape(place.tape)
-        told = derive_tape_steps(tape)
-        holds_what_the_provider_answered(place.shop, tape, told)
+        derived_steps = derive_tape_steps(tape)
+        holds_what_the_provider_answered(place.shop, tape, derived_steps)
         speaks_as_the_table_says(place, tape)
-        folds_the_retry(told)
-        tells_what_the_shell_was_told(place, told)
-        holds_what_the_shell_fetched(tape, told)
+        folds_the_retry(derived_steps)
+        tells_what_the_shell_was_told(place, derived_steps)
+        holds_what_the_shell_fetched(tape, derived_steps)
 
         place.shop.stop("model")
-        said = place.stumble("replay", str(place.tape))
-        assert said.code == 0, said.err
-        assert REPLAYED.search(said.err), said.err
+        result = place.stumble("replay", str(place.tape))
+        assert result.code == 0, result.err
+        assert REPLAYED.search(result.err), result.err
 
 
 SAYING = ShellTask(
@@ -102,20 +102,20 @@ def test_aider_which_has_no_tools_is_recorded_and_replayed(tmp_path: Path) -> No
     """One answer makes a file, another, after a refusal, the message of its commit."""
     with workplace(tmp_path, "aider", "--fail-nth", "2=429") as place:
         place.task = SAYING
-        said = place.stumble("record", "-o", str(place.tape), *place.hosts)
-        assert said.code == 0, said.err
+        result = place.stumble("record", "-o", str(place.tape), *place.hosts)
+        assert result.code == 0, result.err
         assert verify_shell_task(place.folder, SAYING).passed
         tape = read_tape(place.tape)
-        told = derive_tape_steps(tape)
-        holds_what_the_provider_answered(place.shop, tape, told)
+        derived_steps = derive_tape_steps(tape)
+        holds_what_the_provider_answered(place.shop, tape, derived_steps)
         speaks_as_the_table_says(place, tape)
-        folds_the_retry(told)
-        assert {placed.kind for placed in told.contexts.values()} <= {"model", "other"}
+        folds_the_retry(derived_steps)
+        assert {placed.kind for placed in derived_steps.contexts.values()} <= {"model", "other"}
 
         place.shop.stop("model")
-        said = place.stumble("replay", str(place.tape))
-        assert said.code == 0, said.err
-        assert REPLAYED.search(said.err), said.err
+        result = place.stumble("replay", str(place.tape))
+        assert result.code == 0, result.err
+        assert REPLAYED.search(result.err), result.err
 
 
 def speaks_as_the_table_says(place: Workplace, tape: Tape) -> None:
@@ -140,9 +140,9 @@ def _streamed(exchange: Exchange) -> bool:
     )
 
 
-def tells_what_the_shell_was_told(place: Workplace, told: DerivedSteps) -> None:
+def tells_what_the_shell_was_told(place: Workplace, derived_steps: DerivedSteps) -> None:
     """Each call has its result; the first two were asked for together."""
-    uses = [use for use in told.tool_uses if "COMPLETE_TASK" not in use.arguments]
+    uses = [use for use in derived_steps.tool_uses if "COMPLETE_TASK" not in use.arguments]
     uses = [use for use in uses if use.tool != "final_answer"]
     assert {use.tool for use in uses} == {place.agent.tool}
     expected = (*COMMANDS, "echo stock 276702", "cat stock.txt")
@@ -160,9 +160,9 @@ def tells_what_the_shell_was_told(place: Workplace, told: DerivedSteps) -> None:
     assert uses[0].step == uses[1].step
 
 
-def holds_what_the_shell_fetched(tape: Tape, told: DerivedSteps) -> None:
+def holds_what_the_shell_fetched(tape: Tape, derived_steps: DerivedSteps) -> None:
     """What is no model call is a fetch of the shell, or known noise."""
-    kinds = {x.seq: told.contexts[x.seq].kind for x in tape.exchanges}
+    kinds = {x.seq: derived_steps.contexts[x.seq].kind for x in tape.exchanges}
     tools = [x for x in tape.exchanges if kinds[x.seq] == "tool"]
     assert {urlsplit(x.request.url).hostname for x in tools} == {network.FILES_HOST}
     paths = {urlsplit(x.request.url).path for x in tools if x.response and x.response.status == 200}
@@ -191,9 +191,9 @@ def test_a_client_that_trusts_only_its_own_is_named_in_the_summary_and_on_the_ta
             env={"OWN_CA": str(ca)},
         )
         place.agent = pins
-        said = place.stumble("record", "-o", str(place.tape), *place.hosts)
-    assert said.code == 1
-    warned = [line for line in said.err.splitlines() if line.startswith("warning: ")]
+        result = place.stumble("record", "-o", str(place.tape), *place.hosts)
+    assert result.code == 1
+    warned = [line for line in result.err.splitlines() if line.startswith("warning: ")]
     assert warned[0].startswith("warning: nothing was seen of api.openai.com: ")
     assert "does the agent pin certificates" in warned[0]
     assert "stumble doctor" in warned[-1]

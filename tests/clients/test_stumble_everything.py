@@ -84,11 +84,11 @@ def test_a_session_over_http_is_recorded_and_replayed(
     client: str, url: str, tmp_path: Path
 ) -> None:
     command = (*clients()[client], url)
-    said = stumble(tmp_path, "record", "-o", "a.tape", "--", *command)
-    assert (said.code, json.loads(said.out)) == (0, SAID), said.err
+    result = stumble(tmp_path, "record", "-o", "a.tape", "--", *command)
+    assert (result.code, json.loads(result.out)) == (0, SAID), result.err
     assert called(tmp_path / "a.tape") == [*CALLS]
     again = stumble(tmp_path, "replay", "a.tape")
-    assert (again.code, again.out) == (0, said.out), again.err
+    assert (again.code, again.out) == (0, result.out), again.err
     assert ", 0 upstream, 0 diverged" in again.err
 
 
@@ -96,11 +96,11 @@ def test_a_session_over_http_is_recorded_and_replayed(
 def test_a_session_over_stdio_is_recorded_and_replayed(client: str, tmp_path: Path) -> None:
     tee = (sys.executable, "-m", "stumble", "mcp", "--name", "everything", "--", *server("stdio"))
     command = (*clients()[client], *tee)
-    said = stumble(tmp_path, "record", "-o", "a.tape", "--", *command)
-    assert (said.code, json.loads(said.out)) == (0, SAID), said.err
+    result = stumble(tmp_path, "record", "-o", "a.tape", "--", *command)
+    assert (result.code, json.loads(result.out)) == (0, SAID), result.err
     assert called(tmp_path / "a.tape") == [*CALLS]
     again = stumble(tmp_path, "replay", "a.tape")
-    assert (again.code, again.out) == (0, said.out), again.err
+    assert (again.code, again.out) == (0, result.out), again.err
     assert ", 0 upstream, 0 diverged" in again.err
 
 
@@ -114,15 +114,15 @@ def test_a_server_that_asks_its_client_is_recorded_replayed_and_faulted(
     asked: list[list[dict[str, object]]] = []
     with asking_model.serving(asked) as model:
         command = (*agent, model, tools, *((url,) if transport == "http" else tee))
-        said = stumble(tmp_path, "record", "-o", "a.tape", "--", *command)
-        assert said.code == 0, said.err
-        assert said.out.startswith("DONE: # Research Report: python (programming)")
+        result = stumble(tmp_path, "record", "-o", "a.tape", "--", *command)
+        assert result.code == 0, result.err
+        assert result.out.startswith("DONE: # Research Report: python (programming)")
         fault = ("--fault", "truncate:keep=0.3", "--where", "tool=simulate-research-query")
         faulted = stumble(tmp_path, "record", "-o", "b.tape", *fault, "--", *command)
         assert "faulted simulate-research-query at mcp with truncate" in faulted.err
         told = str(asked[-1][-1]["content"])
-        assert 20 < len(told) < len(said.out) * 0.4
+        assert 20 < len(told) < len(result.out) * 0.4
     assert called(tmp_path / "a.tape") == tools.split(",")
     again = stumble(tmp_path, "replay", "a.tape")
-    assert (again.code, again.out) == (0, said.out), again.err
+    assert (again.code, again.out) == (0, result.out), again.err
     assert ", 0 upstream, 0 diverged" in again.err

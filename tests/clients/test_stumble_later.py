@@ -85,16 +85,16 @@ def record(place: Workplace, tries: int) -> Said:
     """Record, and once more if the control replay met another order."""
     for _ in range(tries):
         place.tape.unlink(missing_ok=True)
-        said = place.stumble("record", "-o", str(place.tape), *place.hosts)
-        if "control replay: diverged" not in said.err:
+        result = place.stumble("record", "-o", str(place.tape), *place.hosts)
+        if "control replay: diverged" not in result.err:
             break
-    return said
+    return result
 
 
 def replay(place: Workplace, tries: int) -> Said:
     """Replay, and once more if the agent's prompt had another order."""
     for _ in range(tries):
-        said = place.stumble("replay", str(place.tape))
-        if said.code == 0:
+        result = place.stumble("replay", str(place.tape))
+        if result.code == 0:
             break
-    return said
+    return result

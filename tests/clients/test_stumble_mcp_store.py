@@ -47,12 +47,12 @@ def test_claude_code_reads_the_evidence_of_a_verdict(tmp_path: Path) -> None:
             "MCP_TIMEOUT": "120000",  # milliseconds
             "MCP_CONNECT_TIMEOUT_MS": "120000",  # 5 s are few on a busy machine
         }
-        said = subprocess.run(
+        result = subprocess.run(
             (*STUMBLE, "record", "-o", "a.tape", "--times", "1", "--", *agent),
             cwd=desk, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True,
             timeout=LIMIT,
         )  # fmt: skip
-    assert said.returncode == 0, said.stderr
+    assert result.returncode == 0, result.stderr
     uses = derive_tape_steps(read_tape(desk / "a.tape")).tool_uses
     [use] = [use for use in uses if use.tool == "mcp__stumble__explain_verdict"]
     assert use.result is not None

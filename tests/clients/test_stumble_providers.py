@@ -35,17 +35,17 @@ CHOSEN = (
 @pytest.mark.parametrize("name", CHOSEN)
 def test_a_provider_is_recorded_faulted_and_replayed(name: str, tmp_path: Path) -> None:
     with workplace(tmp_path, name) as place:
-        said = place.stumble("record", "-o", str(place.tape), *place.hosts)
-        assert said.code == 0, said.err
+        result = place.stumble("record", "-o", str(place.tape), *place.hosts)
+        assert result.code == 0, result.err
         assert verify_shell_task(place.folder, place.task).passed
         has_what_the_model_answered(place, read_tape(place.tape))
         has_no_secret(place)
         a_result_is_changed_unless_it_is_signed(place, signed=name in SIGNED)
 
         place.shop.stop("model")
-        said = place.stumble("replay", str(place.tape))
-        assert said.code == 0, said.err
-        assert REPLAYED.search(said.err), said.err
+        result = place.stumble("replay", str(place.tape))
+        assert result.code == 0, result.err
+        assert REPLAYED.search(result.err), result.err
 
 
 def has_what_the_model_answered(place: Workplace, tape: Tape) -> None:
@@ -76,15 +76,15 @@ def a_result_is_changed_unless_it_is_signed(place: Workplace, *, signed: bool) -
     """A fault at the model boundary reaches the model; a signed request is named, not changed."""
     asked = len(place.shop.asked())
     fault = ("--fault", "truncate:keep=0.3", "--at", "model-boundary", "--where", "tool=bash")
-    said = place.stumble("fork", str(place.tape), *fault, "--twins", "0", *place.hosts, "--json")
-    found = json.loads(said.out.splitlines()[-1])
+    result = place.stumble("fork", str(place.tape), *fault, "--twins", "0", *place.hosts, "--json")
+    found = json.loads(result.out.splitlines()[-1])
     sent = [line["request"] for line in place.shop.asked()]
     if signed:
         assert found["fired"] == 0
-        assert "SigV4" in said.out, said.out
+        assert "SigV4" in result.out, result.out
         assert set(sent[asked:]) <= set(sent[:asked]), "no request was changed"
         return
-    assert found["fired"] == 1, said.err
+    assert found["fired"] == 1, result.err
     (injection, *_) = read_tape(Path(found["tape"])).injections
     assert injection.edits
     assert len(place.shop.asked()) > asked

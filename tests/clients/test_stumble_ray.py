@@ -108,8 +108,8 @@ def test_no_cell_is_lost_or_made_twice(nodes: RayNodes, tmp_path: Path) -> None:
 
         pack = str(one.folder / "nightly.stumble")
         assert many.stumble("pack", "nightly.toml", "-o", pack).code == 0
-        said = one.stumble("campaign", pack, "--trust", env={"SHOP_KEY": "of-the-author"})
-        assert said.code in (0, 5), said.err
+        result = one.stumble("campaign", pack, "--trust", env={"SHOP_KEY": "of-the-author"})
+        assert result.code in (0, 5), result.err
     runs = [run for run in many.runs() if run.campaign == "nightly"]
     assert max(Counter((run.parent, run.cell) for run in runs).values()) == 1
     assert len(runs) == CELLS

@@ -64,13 +64,13 @@ def test_a_lie_about_a_local_command_reaches_the_model_and_stays_told(world: Sho
 
     script = Path(__file__).parents[1] / "support" / "agents" / "clean_folder.py"
     clean = f"{sys.executable} {script} {world.folder}"
-    said = stumble(
+    completed = stumble(
         world, "fork", "mini.tape", "--fault", "digit", "--where", "tool=bash", "--nth", str(nth),
         "--twins", "3", "--reset", clean, "--keep-workspace", *world.host_options(), "--json", "--",
         *agent,
     )  # fmt: skip
-    assert said.code == 5, "no verifier was named, so the end state cannot be judged"
-    result = json.loads(said.out.splitlines()[-1])
+    assert completed.code == 5, "no verifier was named, so the end state cannot be judged"
+    result = json.loads(completed.out.splitlines()[-1])
     assert (result["fired"], result["consumed"]) == (1, True)
 
     faulted = read_tape(Path(result["tape"]))

@@ -161,10 +161,10 @@ def test_claude_code_calls_its_stdio_server_through_the_tee_unknowingly(desk: De
     with serving(script) as url:
         env["ANTHROPIC_BASE_URL"] = url
         said = desk.run(*STUMBLE, "record", "-o", "a.tape", "--", *agent, env=env)
-        strike = ("--fault", "hang:progress=true,cap_ms=1200")
-        struck = desk.run(*STUMBLE, "record", "-o", "b.tape", *strike, "--", *agent, env=env)
+        injection = ("--fault", "hang:progress=true,cap_ms=1200")
+        injected = desk.run(*STUMBLE, "record", "-o", "b.tape", *injection, "--", *agent, env=env)
     assert said[0] == 0, said
-    assert "faulted mcp__small__echo at mcp with hang" in struck[2]
+    assert "faulted mcp__small__echo at mcp with hang" in injected[2]
     assert progress(read_tape(desk.folder / "b.tape")) == [0, 1]
     assert json.loads(config.read_text())["mcpServers"] == settings
     assert called(desk) == ("mcp", "id", "value 4711")

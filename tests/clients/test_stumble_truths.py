@@ -166,11 +166,11 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
     with shop(folder) as world:
         world.book.rename(folder / "book.db")
         more = ("--tools", "local", "--db", "book.db")
-        said = world.stumble(
+        result = world.stumble(
             "record", "-o", "a.tape", *world.host_options(), "--", *world.agent(RETRIES, *more)
         )
-        assert said.code == 0, said.err
-        yield Recorded(world, world.agent(RETRIES, *more), said.out)
+        assert result.code == 0, result.err
+        yield Recorded(world, world.agent(RETRIES, *more), result.out)
 
 
 def test_truth_1_local_tools_run_again_and_still_say_nothing_about_recovery(
@@ -215,21 +215,21 @@ def test_a_command_that_fails_in_the_copied_folder_never_reaches_the_recorded_an
     broken.parent.mkdir()
     broken.write_text("#!/bin/sh\necho 'cat: Input/output error' >&2\nexit 1\n")
     broken.chmod(0o755)
-    place = tmp_path / "place"
-    place.mkdir()
-    with shop(place) as world:
+    folder = tmp_path / "place"
+    folder.mkdir()
+    with shop(folder) as world:
         program = environment("sdks-httpx").with_name("mini")
         words = ("-t", SHELL_TASKS["shell-sum"].prompt, "-y", "--exit-immediately")
         agent = (str(program), "-m", "openai/practice/naive", *words, "-o", "run.json")
-        said = world.stumble(
+        result = world.stumble(
             "record", "-o", "a.tape", *world.host_options(), "--", *agent, env=MINI, timeout=LIMIT
         )
-        assert said.code == 0, said.err
+        assert result.code == 0, result.err
         asked = len(world.asked())
 
         env = MINI | {"PATH": f"{broken.parent}:{os.environ['PATH']}"}
         hosts = world.host_options() if live else ()
-        said = world.stumble(
+        result = world.stumble(
             "replay",
             "a.tape",
             "--on-miss",
@@ -242,10 +242,10 @@ def test_a_command_that_fails_in_the_copied_folder_never_reaches_the_recorded_an
             env=env,
             timeout=LIMIT,
         )
-        assert said.code == 3, said.err
+        assert result.code == 3, result.err
         assert len(world.asked()) == asked
-        assert said.json["answered"] < asked
-        assert "Input/output error" in said.json["diverged"][0]
+        assert result.json["answered"] < asked
+        assert "Input/output error" in result.json["diverged"][0]
 
 
 @pytest.fixture(scope="module")

@@ -183,14 +183,14 @@ def test_no_way_out_is_open(who: str, outside: tuple[int, list[str]], shared_mem
 
 async def caged(script: str, out: Path, *, budget: float | None = None) -> AgentExit:
     with out.open("wb") as file:
-        async with AgentIsolation(ports=(8123,), processes=True) as cage:
+        async with AgentIsolation(ports=(8123,), processes=True) as isolation:
             return await run_agent_process(
                 ["/bin/sh", "-c", script],
                 env={"PATH": os.environ["PATH"], "HOME": str(out.parent)},
                 streams=AgentStreams(stdout=file, stderr=file),
                 budget=budget,
                 grace=0.3,
-                cage=cage,
+                cage=isolation,
             )
 
 

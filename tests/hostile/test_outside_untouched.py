@@ -66,10 +66,12 @@ def record(place: Place, user: Path) -> Said:
     Model.answer = COMMANDS.format(user=user)
     host = ("--host", f"model.test=127.0.0.1:{place.port}")
     agent = ("--", PYTHON, "agent.py")
-    said = place.stumble(place.recorded, "record", "-o", "../a.tape", *host, *agent, HOME=str(user))
-    assert (said.code, (user / "notes.txt").exists()) == (0, False), said.err
+    result = place.stumble(
+        place.recorded, "record", "-o", "../a.tape", *host, *agent, HOME=str(user)
+    )
+    assert (result.code, (user / "notes.txt").exists()) == (0, False), result.err
     fill(user)
-    return said
+    return result
 
 
 def replay(place: Place, user: Path, who: str, *options: str) -> Said:

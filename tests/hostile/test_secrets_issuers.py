@@ -61,8 +61,8 @@ def _login(name: str, secret: str) -> bytes:
     """A basic login whose user is plain, and its echo by a server."""
     login = b64encode(f"joe:{secret}".encode()).decode()
     redactor = Redactor()
-    asked = Request(method="GET", url="http://h/", headers=(("authorization", f"Basic {login}"),))
-    said = redactor.redact_request(asked)
+    request = Request(method="GET", url="http://h/", headers=(("authorization", f"Basic {login}"),))
+    said = redactor.redact_request(request)
     echo = redactor.redact_bytes(f'{{"got": "{login}", "plain": "{secret}"}}'.encode())
     assert login[-TAIL:].encode() not in echo
     return repr(said.headers).encode() + echo
@@ -77,8 +77,8 @@ def _stream(name: str, secret: str) -> bytes:
         answer = Response(
             status=200, headers=(("content-type", "text/event-stream"),), chunks=chunks, ended=1.0
         )
-        asked = Request(method="GET", url="http://h/")
-        said = Redactor().redact_exchange(Exchange(seq=0, request=asked, response=answer))
+        request = Request(method="GET", url="http://h/")
+        said = Redactor().redact_exchange(Exchange(seq=0, request=request, response=answer))
         assert said.response is not None
         assert len(said.response.body) == len(data)
         written += said.response.body

@@ -114,7 +114,7 @@ def test_what_a_command_is_given_is_not_on_the_tape(
 def test_what_a_command_was_given_is_known_from_then_on(tmp_path: Path) -> None:
     path = tmp_path / "a.tape"
     run = Trajectory(id="r", recorded_at=0.0, command=("agent", "--pat", SECRET))
-    asked = Request(
+    request = Request(
         method="POST",
         url="http://h/",
         headers=(("authorization", basic("joe", SECRET)),),
@@ -122,7 +122,7 @@ def test_what_a_command_was_given_is_known_from_then_on(tmp_path: Path) -> None:
     )
     answer = Response(status=200, chunks=(Chunk(at=0.0, data=SECRET.encode()),), ended=0.0)
     with TapeWriter(path, run) as tape:
-        tape.write_exchange(Exchange(seq=0, request=asked, response=answer))
+        tape.write_exchange(Exchange(seq=0, request=request, response=answer))
     assert leaks(SECRET, path) == 0
 
 
@@ -130,7 +130,7 @@ def test_what_became_known_after_the_recording_is_not_on_the_tape_of_its_replay(
     tmp_path: Path,
 ) -> None:
     old, new = tmp_path / "old.tape", tmp_path / "new.tape"
-    asked = Request(
+    request = Request(
         method="POST", url=f"http://h/{SECRET}", headers=(("x-a", SECRET),), body=SECRET.encode()
     )
     answer = Response(
@@ -140,7 +140,7 @@ def test_what_became_known_after_the_recording_is_not_on_the_tape_of_its_replay(
         ended=0.0,
     )
     with TapeWriter(old, Trajectory(id="old", recorded_at=0.0)) as tape:
-        tape.write_exchange(Exchange(seq=0, request=asked, response=answer))
+        tape.write_exchange(Exchange(seq=0, request=request, response=answer))
         tape.write_ending(RunEnding(ended="final"))
     assert leaks(SECRET, old) > 0
     seal_tape(old)
@@ -148,7 +148,7 @@ def test_what_became_known_after_the_recording_is_not_on_the_tape_of_its_replay(
     with TapeWriter(new, run, secrets=[SECRET]) as tape:
         player = TapePlayer(read_tape(old), watch, redact=tape.redactor.redact_request)
         taps = TapChain([watch, player, tape])
-        played = taps.request(Exchange(seq=0, request=asked))
+        played = taps.request(Exchange(seq=0, request=request))
         assert played.response is not None
         assert (played.response.headers, played.response.body) == (answer.headers, answer.body)
         taps.whole(played)

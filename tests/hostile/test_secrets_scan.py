@@ -24,7 +24,7 @@ def scanned(folder: Path, *words: str, **env: str) -> Result:
 
 
 def record(path: Path, *, redact: bool) -> None:
-    asked = Request(
+    request = Request(
         method="POST",
         url=f"http://h/?api_key={KEY}",
         headers=(("Authorization", f"Bearer {KEY}"),),
@@ -39,7 +39,7 @@ def record(path: Path, *, redact: bool) -> None:
     )
     run = Trajectory(id="r", recorded_at=0.0, command=("agent", "--token", KEY))
     with TapeWriter(path, run, redact=redact) as tape:
-        tape.write_exchange(Exchange(seq=0, request=asked, response=answer))
+        tape.write_exchange(Exchange(seq=0, request=request, response=answer))
 
 
 def test_a_recording_without_redaction_is_told_place_by_place(tmp_path: Path) -> None:

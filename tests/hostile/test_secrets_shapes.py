@@ -102,9 +102,9 @@ def test_no_half_is_written_where_chunks_cut_it(name: str) -> None:
         assert [len(chunk.data) for chunk in seen.response.chunks] == [place, len(data) - place]
         assert core(secret) not in seen.response.body
         assert core(secret)[-10:] not in seen.response.body, place
-        begun = data[data.find(secret.encode()) : place].removeprefix(KEY_BLOCK)
-        if name in PLACES and len(begun) > 2 and not KEY_BLOCK.startswith(begun):
-            assert begun not in seen.response.chunks[0].data, place
+        started = data[data.find(secret.encode()) : place].removeprefix(KEY_BLOCK)
+        if name in PLACES and len(started) > 2 and not KEY_BLOCK.startswith(started):
+            assert started not in seen.response.chunks[0].data, place
 
 
 @pytest.mark.parametrize("name", PLACES)
@@ -113,8 +113,8 @@ def test_a_packed_body_is_looked_into(name: str) -> None:
     secret = shape(Random(name))
     body = gzip.compress((text % secret).encode() * 3)
     headers = (("content-encoding", "gzip"), ("content-length", str(len(body))))
-    asked = Request(method="POST", url="http://h/", headers=headers, body=body)
-    said = Redactor().redact_request(asked)
+    request = Request(method="POST", url="http://h/", headers=headers, body=body)
+    said = Redactor().redact_request(request)
     inflated = decode_content(said.headers, said.body)
     assert inflated is not None
     assert secret.encode() not in inflated
@@ -128,8 +128,8 @@ def test_a_field_of_a_form_with_parts_is_replaced(name: str) -> None:
         + b'\r\n--b\r\nContent-Disposition: form-data; name="note"\r\n\r\nhello 2 you\r\n--b--\r\n'
     )  # fmt: skip
     headers = (("content-type", "multipart/form-data; boundary=b"),)
-    asked = Request(method="POST", url="http://h/", headers=headers, body=body)
-    said = Redactor().redact_request(asked).body
+    request = Request(method="POST", url="http://h/", headers=headers, body=body)
+    said = Redactor().redact_request(request).body
     assert len(said) == len(body)
     assert secret not in said
     assert b"hello 2 you" in said
@@ -143,10 +143,10 @@ def test_a_field_of_a_form_with_parts_is_replaced(name: str) -> None:
 )
 def test_a_token_offered_as_a_protocol_is_replaced(offered: str) -> None:
     secret = key(Random(offered))
-    asked = Request(
+    request = Request(
         method="GET", url="ws://h/", headers=(("Sec-WebSocket-Protocol", offered % secret),)
     )
-    [(_, said)] = Redactor().redact_request(asked).headers
+    [(_, said)] = Redactor().redact_request(request).headers
     assert (secret in said, len(said)) == (False, len(offered % secret))
     plain = (("Sec-WebSocket-Protocol", "realtime, openai-beta.realtime-v1, graphql-transport-ws"),)
     assert Redactor().redact_headers(plain) == plain

@@ -65,19 +65,19 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Shop:
 def test_a_statement_that_wants_too_much_memory_is_ended(
     bare: Shop, statement: str, reason: str
 ) -> None:
-    said = bare.stumble("sql", "--memory", "0.3", statement)
-    assert (said.code, said.out) == (2, "")
-    assert reason in said.err
-    assert "--memory" in said.err
+    result = bare.stumble("sql", "--memory", "0.3", statement)
+    assert (result.code, result.out) == (2, "")
+    assert reason in result.err
+    assert "--memory" in result.err
 
 
 def test_a_statement_that_takes_too_long_is_ended(bare: Shop) -> None:
     began = time.monotonic()
-    said = bare.stumble(
+    result = bare.stumble(
         "sql", "--timeout", "1", "select count(*) from range(1000000) a, range(10000000) b"
     )
-    assert (said.code, said.out) == (2, "")
-    assert "takes more than 1 s; narrow it, or give --timeout" in said.err
+    assert (result.code, result.out) == (2, "")
+    assert "takes more than 1 s; narrow it, or give --timeout" in result.err
     assert time.monotonic() - began < 30
 
 

@@ -495,11 +495,11 @@ def test_a_token_that_an_answer_gave_is_no_second_login(tmp_path: Path) -> None:
     tape = recorded(tmp_path / "a.tape", [first, use], answers=[answer])
     response = tape.exchanges[0].response
     assert response is not None
-    given = json.loads(response.body)["access_token"]
+    document = json.loads(response.body)["access_token"]
     replay = StrictReplay(tape)
     assert replay.ask(asked("GET", "http://h/me", authorization="Bearer dummy")) is None
     assert replay.ask(asked("POST", "http://h/refresh", authorization="Bearer dummy")) == 0
-    assert replay.ask(asked("GET", "http://h/me", authorization=f"Bearer {given}")) == 1
+    assert replay.ask(asked("GET", "http://h/me", authorization=f"Bearer {document}")) == 1
 
 
 def test_a_strong_secret_is_known_again_on_any_machine(tmp_path: Path) -> None:

@@ -80,11 +80,11 @@ class Place:
     def record(self, *options: str, restore: bool = True, python: str = PYTHON) -> Said:
         host = ("--host", f"model.test=127.0.0.1:{self.port}")
         agent = ("--", python, "agent.py")
-        said = self.stumble(self.recorded, "record", "-o", "../a.tape", *host, *options, *agent)
-        assert said.code == 0, said.err
+        result = self.stumble(self.recorded, "record", "-o", "../a.tape", *host, *options, *agent)
+        assert result.code == 0, result.err
         if restore:
             (self.recorded / "notes.txt").write_text("notes of recorded\n")
-        return said
+        return result
 
     @property
     def notes(self) -> Path:
@@ -123,11 +123,11 @@ COMMANDS = {
 @pytest.mark.parametrize("command", COMMANDS)
 def test_without_its_snapshot_nothing_runs_in_another_folder(place: Place, command: str) -> None:
     place.record()
-    said = place.stumble(place.elsewhere, *COMMANDS[command])
-    assert said.code == 2, said.err
-    assert "recorded commands would really run in" in said.err
-    assert f"STUMBLE_STORE={place.recorded / '.stumble'}" in said.err
-    assert "--in-place" in said.err
+    result = place.stumble(place.elsewhere, *COMMANDS[command])
+    assert result.code == 2, result.err
+    assert "recorded commands would really run in" in result.err
+    assert f"STUMBLE_STORE={place.recorded / '.stumble'}" in result.err
+    assert "--in-place" in result.err
     assert place.notes.read_text() == "notes of elsewhere\n"
 
 
@@ -149,32 +149,32 @@ def test_a_snapshot_that_is_lost_in_part_is_none(place: Place, lost: str) -> Non
     place.record()
     snapshots = place.recorded / ".stumble" / "snapshots"
     shutil.rmtree(snapshots if lost == "snapshots" else snapshots / lost)
-    said = place.stumble(place.recorded, "replay", "../a.tape")
-    assert said.code == 2, said.err
-    assert "no copy of the agent's workspace can be made" in said.err
+    result = place.stumble(place.recorded, "replay", "../a.tape")
+    assert result.code == 2, result.err
+    assert "no copy of the agent's workspace can be made" in result.err
     assert (place.recorded / "notes.txt").read_text() == "notes of recorded\n"
 
 
 def test_a_recording_without_a_snapshot_says_how_to_get_one(place: Place) -> None:
     place.record("--no-snapshot")
-    said = place.stumble(place.recorded, "replay", "../a.tape")
-    assert said.code == 2
-    assert "record it again with its workspace" in said.err
-    assert "--in-place" in said.err
+    result = place.stumble(place.recorded, "replay", "../a.tape")
+    assert result.code == 2
+    assert "record it again with its workspace" in result.err
+    assert "--in-place" in result.err
     assert (place.recorded / "notes.txt").read_text() == "notes of recorded\n"
 
 
 def test_both_ways_out_work(place: Place) -> None:
     place.record()
     store = str(place.recorded / ".stumble")
-    said = place.stumble(place.elsewhere, "replay", "../a.tape", STUMBLE_STORE=store)
-    assert said.code == 0, said.err
-    assert said.out == f"notes of recorded\nin {place.recorded}\n"
+    result = place.stumble(place.elsewhere, "replay", "../a.tape", STUMBLE_STORE=store)
+    assert result.code == 0, result.err
+    assert result.out == f"notes of recorded\nin {place.recorded}\n"
     assert place.notes.read_text() == "notes of elsewhere\n"
     assert (place.recorded / "notes.txt").read_text() == "notes of recorded\n"
 
-    said = place.stumble(place.elsewhere, "replay", "../a.tape", "--in-place")
-    assert said.code == 0, said.err
+    result = place.stumble(place.elsewhere, "replay", "../a.tape", "--in-place")
+    assert result.code == 0, result.err
     assert not place.notes.exists()
 
 
@@ -186,15 +186,15 @@ def test_an_edit_since_the_recording_is_used_and_named(place: Place) -> None:
     (place.recorded / "helper.py").write_text("WORD = 'edited'")
     agent = f"import helper\n{AGENT}print(helper.WORD)"
     (place.recorded / "agent.py").write_text(agent)
-    said = place.stumble(place.recorded, "replay", "../a.tape")
-    assert said.code == 0, said.err
-    assert said.out.endswith("edited\n")
-    assert f"{OUT}, with your edits to agent.py, helper.py (--as-recorded omits them)" in said.err
-    assert said.out.startswith("notes of recorded\n"), "what the agent removed is no edit"
+    result = place.stumble(place.recorded, "replay", "../a.tape")
+    assert result.code == 0, result.err
+    assert result.out.endswith("edited\n")
+    assert f"{OUT}, with your edits to agent.py, helper.py (--as-recorded omits them)" in result.err
+    assert result.out.startswith("notes of recorded\n"), "what the agent removed is no edit"
 
-    said = place.stumble(place.recorded, "replay", "../a.tape", "--as-recorded")
-    assert (said.code, said.out) == (0, f"notes of recorded\nin {place.recorded}\n")
-    assert f"{OUT}\n" in said.err
+    result = place.stumble(place.recorded, "replay", "../a.tape", "--as-recorded")
+    assert (result.code, result.out) == (0, f"notes of recorded\nin {place.recorded}\n")
+    assert f"{OUT}\n" in result.err
 
 
 def test_new_times_and_other_recordings_of_the_agent_are_no_edits(place: Place) -> None:
@@ -207,22 +207,22 @@ def test_new_times_and_other_recordings_of_the_agent_are_no_edits(place: Place) 
     place.record(restore=False)
     packed = place.stumble(place.recorded, "pack", "../first.tape", "-o", "first.stumble")
     assert packed.code == 0, packed.err
-    said = place.stumble(place.recorded, "replay", "../first.tape", "--json")
-    assert said.code == 0, said.err
-    assert (said.json["edits"], said.json["edits_unknown"]) == ([], None)
+    result = place.stumble(place.recorded, "replay", "../first.tape", "--json")
+    assert result.code == 0, result.err
+    assert (result.json["edits"], result.json["edits_unknown"]) == ([], None)
 
 
 def test_without_the_end_of_a_recording_edits_are_said_to_be_unknown(place: Place) -> None:
     place.record(restore=False)
     shutil.rmtree(place.recorded / ".stumble" / "snapshots" / "ends")
-    said = place.stumble(place.recorded, "replay", "../a.tape")
-    assert said.code == 0, said.err
-    assert "whether notes.txt was edited since is not known" in said.err
+    result = place.stumble(place.recorded, "replay", "../a.tape")
+    assert result.code == 0, result.err
+    assert "whether notes.txt was edited since is not known" in result.err
 
 
 def test_a_campaign_and_a_tape_of_it_say_what_changed(place: Place) -> None:
     place.record(restore=False)
     (place.recorded / "agent.py").write_text(AGENT + "# new\n")
-    said = place.stumble(place.recorded, "campaign", "--traces", "../a.tape", "--plan", "--fault",
+    result = place.stumble(place.recorded, "campaign", "--traces", "../a.tape", "--plan", "--fault",
                          "http_status:code=503")  # fmt: skip
-    assert "agent.py changed since; the runs of a campaign use the folder as it was" in said.err
+    assert "agent.py changed since; the runs of a campaign use the folder as it was" in result.err

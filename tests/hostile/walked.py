@@ -26,9 +26,9 @@ def walk(path: Path) -> bool:
         tape = read_tape(path)
     except ValueError:
         return False
-    told = derive_tape_steps(tape)
-    rows = list(_list_exchange_rows(tape, told))
-    json.dumps([*rows, *_list_step_rows(tape, told, None)])
-    lines = [*map(_format_exchange_line, rows), *_format_steps(tape, told, None)]
-    assert [*lines, summarize_tape(tape, told).to_line(), _describe_ending(tape)]
+    derived_steps = derive_tape_steps(tape)
+    rows = list(_list_exchange_rows(tape, derived_steps))
+    json.dumps([*rows, *_list_step_rows(tape, derived_steps, None)])
+    lines = [*map(_format_exchange_line, rows), *_format_steps(tape, derived_steps, None)]
+    assert [*lines, summarize_tape(tape, derived_steps).to_line(), _describe_ending(tape)]
     return True

@@ -85,8 +85,8 @@ def test_phoenix_takes_an_export_and_gives_its_spans_back(tmp_path: Path) -> Non
         (tmp_path / name).mkdir()
     with shop(tmp_path / "shop") as world:
         assert world.record().code == 0
-        said = world.stumble("export", "a.tape", "--to", "otel-protobuf", "-o", "spans")
-        assert said.code == 0, said.err
+        result = world.stumble("export", "a.tape", "--to", "otel-protobuf", "-o", "spans")
+        assert result.code == 0, result.err
     uses = derive_tape_steps(read_tape(tmp_path / "shop" / "a.tape")).tool_uses
     calls = sorted((use.tool, use.result) for use in uses)
     with phoenix(tmp_path / "phoenix") as address:
@@ -99,8 +99,8 @@ def test_phoenix_takes_an_export_and_gives_its_spans_back(tmp_path: Path) -> Non
     assert calls == sorted((each["tool.name"], each["output.value"]) for each in given)  # type: ignore[index]
 
 
-def wait_for_spans(address: str, least: int) -> list[Span]:
+def wait_for_spans(address: str, minimum: int) -> list[Span]:
     """Phoenix stores spans after it has answered; those of one request come together."""
-    while len(spans := list_spans(address)) < least:
+    while len(spans := list_spans(address)) < minimum:
         time.sleep(0.5)
     return spans

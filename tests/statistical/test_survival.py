@@ -163,11 +163,11 @@ def test_the_implied_chance_is_covered_and_its_bound_is_one(
         check_equal(sql.execute(asking).fetchall(), found, survival)
         _, covered = check(found, truth(n))
         mean = survival.mean()
-        [(least, most)] = sql.execute(
+        [(minimum, most)] = sql.execute(
             f"SELECT avg((bound = 'at_least')::INT), avg((bound = 'at_most')::INT) {model}"
         ).fetchall()
         print(f"{tasks} tasks x {runs}, dated {is_dated}, {n} steps: {covered}, mean {mean}")
-        if least > 0.9:
+        if minimum > 0.9:
             assert mean <= truth(n) + 0.02
         if most > 0.9:
             assert mean >= truth(n) - 0.02

@@ -27,7 +27,7 @@ def script(workspace: Path, stage: str, text: str, name: str = "run") -> None:
 def answers(
     workspace: Path,
     stage: str,
-    bent: Callable[[str, bytes], bytes | None] = lambda _, right: right,
+    mutated: Callable[[str, bytes], bytes | None] = lambda _, right: right,
     inputs: Mapping[str, bytes] | None = None,
 ) -> None:
     """Write a stage's program that answers with golden artifacts, changed by `bent(name,
@@ -37,6 +37,6 @@ def answers(
     folder = workspace / stage.lower() / "answers"
     folder.mkdir(parents=True)
     for name, right in golden.load_golden_slot(stage).artifacts.items():
-        if (answer := bent(name, right)) is not None:
+        if (answer := mutated(name, right)) is not None:
             (folder / hashlib.sha256(known[name]).hexdigest()).write_bytes(answer)
     script(workspace, stage, KNOWS)

@@ -52,11 +52,11 @@ def write_campaign(bench: Bench, model: str, *words: str, count: int = 2, reps: 
     bench.write("price.txt", "4312")
     for order in range(count):
         agent = (sys.executable, "agent.py", str(order), *words)
-        said = bench.stumble(
+        result = bench.stumble(
             "record", "-o", f"{order}.tape", "--host", f"model.test={model}", "--", *agent,
             env={"SHOP_KEY": "of-the-author"},
         )  # fmt: skip
-        assert said.code == 0, said.err
+        assert result.code == 0, result.err
     python = shlex.quote(sys.executable)
     bench.write(
         "nightly.toml",

@@ -37,7 +37,7 @@ def requests() -> list[Request]:
     """Return one or more requests of each dialect, over HTTP, MCP and WebSocket; bodies are
     latin-1.
     """
-    said = json.loads((DATA / "strict_requests.json").read_text())
+    document = json.loads((DATA / "strict_requests.json").read_text())
     return [
         asked(
             each["method"],
@@ -45,7 +45,7 @@ def requests() -> list[Request]:
             each["body"].encode("latin-1"),
             tuple((name, value) for name, value in each["headers"]),
         )
-        for each in said
+        for each in document
     ]
 
 

@@ -135,15 +135,15 @@ async def press(page: Tab, key: str) -> None:
 async def click(page: Tab, selector: str) -> None:
     """Click an element with the mouse, where a user sees it, once the page has settled."""
     await until(page, "document.readyState === 'complete'")
-    place = (
+    folder = (
         f"(() => {{ const e = document.querySelector({selector!r});"
         " e.scrollIntoView({block: 'center'}); const r = e.getClientRects()[0];"
         " return [r.left + r.width / 2, r.top + r.height / 2]; })()"
     )
-    before, at = None, await page.ask(place)
+    before, at = None, await page.ask(folder)
     while at != before:
         await anyio.sleep(0.05)
-        before, at = at, await page.ask(place)
+        before, at = at, await page.ask(folder)
     for kind in ("mousePressed", "mouseReleased"):
         await page.call(
             "Input.dispatchMouseEvent", type=kind, x=at[0], y=at[1], button="left", clickCount=1

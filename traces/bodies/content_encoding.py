@@ -51,8 +51,8 @@ _KEPT_BODIES = 2
 _DECODE_CACHE = _DecodeCache()
 
 
-def _undo_encodings(said: str, body: bytes) -> bytes | None:
-    names = [name.strip().lower() for name in said.split(",")]
+def _undo_encodings(text: str, body: bytes) -> bytes | None:
+    names = [name.strip().lower() for name in text.split(",")]
     for name in reversed([name for name in names if name not in ("", "identity")]):
         if name not in _DECODERS:
             return None

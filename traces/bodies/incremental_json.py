@@ -112,24 +112,24 @@ class _ParsedList[T]:
         self.starts.append(at)
         self.stops.append(at + len(text))
 
-    def copy_items(self, other: "_ParsedList[T]", place: int, at: int) -> int:
+    def copy_items(self, other: "_ParsedList[T]", position: int, at: int) -> int:
         """Append the items of another list, from index `place`, that also occur here from offset
         `at`.
 
         Returns their number. The first is known to match. The byte after the last one is compared
         too: one body may have 12, the other 123.
         """
-        start = other.starts[place]
+        start = other.starts[position]
         common = common_prefix(other.body, self.body, start, at)
-        end = max(place + 1, bisect_left(other.stops, start + common))
+        end = max(position + 1, bisect_left(other.stops, start + common))
         if self.places is not None:
-            for number, text in enumerate(other.texts[place:end], len(self.texts)):
+            for number, text in enumerate(other.texts[position:end], len(self.texts)):
                 self.places.setdefault(text, number)
-        self.texts += other.texts[place:end]
-        self.values += other.values[place:end]
-        self.starts += [each - start + at for each in other.starts[place:end]]
-        self.stops += [each - start + at for each in other.stops[place:end]]
-        return end - place
+        self.texts += other.texts[position:end]
+        self.values += other.values[position:end]
+        self.starts += [each - start + at for each in other.starts[position:end]]
+        self.stops += [each - start + at for each in other.stops[position:end]]
+        return end - position
 
 
 class IncrementalListReader[T, R]:

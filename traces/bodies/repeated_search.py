@@ -17,8 +17,8 @@ class RepeatedSearch:
 
     def __call__(self, body: bytes) -> int:
         """Return the offset of the first occurrence; -1 if there is none."""
-        if (place := body.find(self._text, 0, SMALL)) >= 0 or len(body) <= SMALL:
-            return place
+        if (position := body.find(self._text, 0, SMALL)) >= 0 or len(body) <= SMALL:
+            return position
         before, start = None, 0
         for known in self._known:
             common = common_prefix(known[0], body)
@@ -28,11 +28,11 @@ class RepeatedSearch:
                 before, start = known, common
             if common * 4 >= len(body) * 3:
                 break
-        place = body.find(self._text, max(0, start - len(self._text) + 1))
+        position = body.find(self._text, max(0, start - len(self._text) + 1))
         others = [each for each in self._known if each is not before]
-        size, kept = len(body), [(body, place)]
+        size, kept = len(body), [(body, position)]
         for each in others[: MAX_BODIES - 1]:
             size += len(each[0])
             kept += [each] if size <= MAX_BYTES else []
         self._known = tuple(kept)
-        return place
+        return position

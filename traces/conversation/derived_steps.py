@@ -160,14 +160,14 @@ def _judge_by_exit_codes(uses: Sequence[ToolUse]) -> tuple[ToolUse, ...]:
     for at, use in enumerate(uses):
         if use.result is not None and use.is_error is None:
             unknown[use.tool].append(at)
-    judged = list(uses)
+    verdicts = list(uses)
     for places in unknown.values():
         for at, code in zip(
             places, learn_exit_codes([uses[at].result or "" for at in places]), strict=True
         ):
             if code is not None:
-                judged[at] = replace(uses[at], is_error=code != 0)
-    return tuple(judged)
+                verdicts[at] = replace(uses[at], is_error=code != 0)
+    return tuple(verdicts)
 
 
 def iter_exchange_events(exchanges: Iterable[Exchange]) -> Iterator[tuple[float, bool, int]]:
@@ -298,13 +298,15 @@ def _build_tool_use(call: TrackedCall, by_seq: Mapping[int, Exchange]) -> ToolUs
     )
 
 
-def _is_error_result(flag: bool | None, text: str | None, own: tuple[Exchange, ...]) -> bool | None:
+def _is_error_result(
+    flag: bool | None, text: str | None, exchanges: tuple[Exchange, ...]
+) -> bool | None:
     """Return the dialect's flag, else the status of the last exchange, else the text's; or None.
 
     A result that an MCP server flags as an error is one, however the agent reports it.
     """
-    failed = _is_failed_tool_exchange(own[-1]) if own else None
-    if flag is not None and not (failed and mcp.read_client_message(own[-1].request)):
+    failed = _is_failed_tool_exchange(exchanges[-1]) if exchanges else None
+    if flag is not None and not (failed and mcp.read_client_message(exchanges[-1].request)):
         return flag
     if failed is not None or text is None:
         return failed

@@ -94,13 +94,13 @@ def to_model_turn(seq: int, placed: ExchangeContext) -> ModelTurn | None:
     )
 
 
-def list_agent_turns(told: DerivedSteps) -> tuple[ModelTurn, ...]:
+def list_agent_turns(derived_steps: DerivedSteps) -> tuple[ModelTurn, ...]:
     """List the agent's turns of a recording, in order.
 
     If some lanes offer the model tools, those without are not the agent's: clients request a title
     of the conversation on the side.
     """
-    turns = list(_iter_first_attempts(told))
+    turns = list(_iter_first_attempts(derived_steps))
     times = Counter(map(_make_turn_identity, turns))
     offering = any(each.offers for each in turns)
     return tuple(
@@ -110,13 +110,13 @@ def list_agent_turns(told: DerivedSteps) -> tuple[ModelTurn, ...]:
     )
 
 
-def _iter_first_attempts(told: DerivedSteps) -> Iterator[ModelTurn]:
+def _iter_first_attempts(derived_steps: DerivedSteps) -> Iterator[ModelTurn]:
     """Yield each turn at its first attempt, with the tools that its last attempt called."""
     called = dict[int, tuple[str, ...]]()
-    for seq, answer in told.answers.items():
-        attempt_of = told.contexts[seq].attempt_of
+    for seq, answer in derived_steps.answers.items():
+        attempt_of = derived_steps.contexts[seq].attempt_of
         called[seq if attempt_of is None else attempt_of] = tuple(c.name for c in answer.calls)
-    for seq, placed in sorted(told.contexts.items()):
+    for seq, placed in sorted(derived_steps.contexts.items()):
         turn = to_model_turn(seq, placed) if placed.attempt_of is None else None
         if turn is not None:
             yield replace(turn, tools=called.get(seq, ()))

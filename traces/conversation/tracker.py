@@ -613,20 +613,20 @@ class ConversationTracker:
         return tracked
 
     def _find_join(
-        self, request: Request, said: mcp.McpClientMessage | None
+        self, request: Request, message: mcp.McpClientMessage | None
     ) -> tuple[TrackedCall, JoinMethod] | tuple[None, None]:
         waiting = self.open_calls()
         call_ids = {
             find_header(request.headers, "x-tool-call-id"),
-            *(said.meta if said else ()),
+            *(message.meta if message else ()),
         } - {None}
         if matching := [call for id in call_ids for call in self._by_wire_id.get(id, ())]:
             # A closed call counts only if no open one has that id, as in a late retry.
             if len(matching) > 1:
                 matching.sort(key=self._asked_for.index)
             return max(matching, key=lambda call: call.is_open), "id"
-        if said is not None and said.call is not None:
-            mapped = [call for call in waiting if _is_same_call(call, said.call)]
+        if message is not None and message.call is not None:
+            mapped = [call for call in waiting if _is_same_call(call, message.call)]
             if len(mapped) > 1:
                 return min(mapped, key=lambda call: len(call.exchanges)), "args"
         else:
@@ -634,7 +634,7 @@ class ConversationTracker:
         if len(mapped) == 1:
             return mapped[0], "map"
         if len(waiting) == 1:
-            proved = said is not None or self._has_call_proof(waiting[0], request)
+            proved = message is not None or self._has_call_proof(waiting[0], request)
             return waiting[0], "window" if proved else "time"
         sharing = [call for call in waiting if _has_shared_identifier(call.arguments, request)]
         return (sharing[0], "args") if len(sharing) == 1 else (None, None)

@@ -152,22 +152,22 @@ def _has_mcp_transport(request: Request) -> bool:
     return any(find_header(request.headers, name) is not None for name in _HEADERS)
 
 
-def _to_client_message(request: Request, said: Mapping[str, object]) -> McpClientMessage:
+def _to_client_message(request: Request, table: Mapping[str, object]) -> McpClientMessage:
     method, params = (
-        json_access.to_optional_string(said.get("method")),
-        json_access.to_json_object(said.get("params")),
+        json_access.to_optional_string(table.get("method")),
+        json_access.to_json_object(table.get("params")),
     )
-    if method is None and "id" in said and said.get("result") != {}:
+    if method is None and "id" in table and table.get("result") != {}:
         return McpClientMessage(
-            role="reply", method=request.method, reply_to=_dump_json_text(said["id"])
+            role="reply", method=request.method, reply_to=_dump_json_text(table["id"])
         )
-    if method is None or "id" not in said or method == _LISTENS:
+    if method is None or "id" not in table or method == _LISTENS:
         return McpClientMessage(role="aside", method=method or request.method)
     if method != "tools/call":
         return McpClientMessage(role="talk", method=method)
     meta = json_access.to_json_object(params.get("_meta"))
     call = ToolCall(
-        id=_dump_json_text(said["id"]),
+        id=_dump_json_text(table["id"]),
         name=json_access.to_optional_string(params.get("name")) or "",
         arguments=_dump_json_text(params.get("arguments", {})),
     )
@@ -514,13 +514,13 @@ def read_tool_definitions(headers: Headers, body: bytes) -> list[dict[str, objec
     return json_access.to_json_objects(result.get("tools"))
 
 
-def _to_mcp_tool(said: dict[str, object]) -> McpTool:
-    hints, schema = json_access.to_json_object(said.get("annotations")), said.get("outputSchema")
+def _to_mcp_tool(table: dict[str, object]) -> McpTool:
+    hints, schema = json_access.to_json_object(table.get("annotations")), table.get("outputSchema")
     read_only = hints.get("readOnlyHint")
     if not isinstance(read_only, bool):  # destructiveHint applies only to tools that write
         read_only = False if hints.get("destructiveHint") is True else None
     return McpTool(
-        name=json_access.to_optional_string(said.get("name")) or "",
+        name=json_access.to_optional_string(table.get("name")) or "",
         read_only=read_only,
         returns=_dump_json_text(schema) if isinstance(schema, dict) else None,
     )
@@ -657,13 +657,13 @@ def write_mcp_reply(
     return headers, (Chunk(at=0.0, data=body),)
 
 
-def readdress_mcp_answer(asked: Request, recorded: Request, body: bytes) -> tuple[BodyEdit, ...]:
+def readdress_mcp_answer(request: Request, recorded: Request, body: bytes) -> tuple[BodyEdit, ...]:
     """Return the edits that make a recorded response answer an equivalent message.
 
     The response gets the id of the new message, and progress notifications get its token.
     """
     message, recorded_message = (
-        _read_jsonrpc_object(asked) or {},
+        _read_jsonrpc_object(request) or {},
         _read_jsonrpc_object(recorded) or {},
     )
     edits: list[BodyEdit] = []
@@ -715,9 +715,9 @@ def replace_progress_token(message: bytes, tokens: Mapping[str, str]) -> bytes:
     return message[:start] + tokens[json.dumps(token)].encode() + message[stop:]
 
 
-def _get_progress_token(said: Mapping[str, object]) -> object:
+def _get_progress_token(table: Mapping[str, object]) -> object:
     return json_access.to_json_object(
-        json_access.to_json_object(said.get("params")).get("_meta")
+        json_access.to_json_object(table.get("params")).get("_meta")
     ).get("progressToken")
 
 

@@ -135,10 +135,10 @@ def _read_chat_completion(value: dict[str, object]) -> ModelAnswer | None:
     )
 
 
-def _list_answer_media(said: dict[str, object]) -> tuple[str, ...]:
+def _list_answer_media(table: dict[str, object]) -> tuple[str, ...]:
     """Return the kinds of parts, of `images` (OpenRouter) and of `audio` (OpenAI)."""
-    spoken = ("audio",) if said.get("audio") else ()
-    return *list_media(said.get("content")), *list_media(said.get("images")), *spoken
+    spoken = ("audio",) if table.get("audio") else ()
+    return *list_media(table.get("content")), *list_media(table.get("images")), *spoken
 
 
 def _read_executed_tools(message: dict[str, object]) -> Iterator[HostedCall]:
@@ -151,12 +151,12 @@ def _read_executed_tools(message: dict[str, object]) -> Iterator[HostedCall]:
         )
 
 
-def _read_reasoning(said: dict[str, object]) -> str:
+def _read_reasoning(table: dict[str, object]) -> str:
     """Return the reasoning, under either of its names, or that of a content in parts (Mistral)."""
-    parts = json_access.to_json_objects(said.get("content"))
+    parts = json_access.to_json_objects(table.get("content"))
     thoughts = (json_access.join_content_text(part.get("thinking")) for part in parts)
     return next(
-        (text for name in _REASONING if (text := json_access.to_optional_string(said.get(name)))),
+        (text for name in _REASONING if (text := json_access.to_optional_string(table.get(name)))),
         "".join(thoughts),
     )
 

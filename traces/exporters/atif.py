@@ -117,5 +117,5 @@ def _to_iso_time(zero: float | None, at: float | None) -> str | None:
     return datetime.fromtimestamp(zero + at, UTC).isoformat()
 
 
-def _drop_none_values(said: Mapping[str, object]) -> dict[str, object]:
-    return {name: value for name, value in said.items() if value is not None}
+def _drop_none_values(table: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in table.items() if value is not None}

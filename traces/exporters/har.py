@@ -113,24 +113,24 @@ def _to_exchange_field(tape: Tape, exchange: Exchange) -> Table:
     return out
 
 
-def _to_har_request(asked: Request) -> Table:
+def _to_har_request(request: Request) -> Table:
     out: Table = {
-        "method": asked.method,
-        "url": asked.url,
+        "method": request.method,
+        "url": request.url,
         "httpVersion": "HTTP/1.1",
         "cookies": [],
-        "headers": _to_har_headers(asked.headers),
+        "headers": _to_har_headers(request.headers),
         "queryString": [],
         "headersSize": -1,
-        "bodySize": len(asked.body),
+        "bodySize": len(request.body),
     }
-    if asked.body:
-        kind = find_header(asked.headers, "content-type") or ""
-        out["postData"] = {"mimeType": kind} | _to_har_body(asked.headers, asked.body)
+    if request.body:
+        kind = find_header(request.headers, "content-type") or ""
+        out["postData"] = {"mimeType": kind} | _to_har_body(request.headers, request.body)
     return out
 
 
-def _to_har_response(asked: Request, answer: Response | None) -> Table:
+def _to_har_response(request: Request, answer: Response | None) -> Table:
     if answer is None:
         empty: Table = {"size": 0, "mimeType": "x-unknown"}
         return {

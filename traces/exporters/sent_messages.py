@@ -99,11 +99,11 @@ def _read_request(
 
 def _skip_answer(lane: _LaneState, sent: Sequence[ChatMessage]) -> int:
     """Return where the response ends that follows the last request, if it is as it was."""
-    before = place = len(lane.sent)
-    while lane.follows is not None and place < len(sent) and sent[place].role == "assistant":
-        place += 1
-    is_same = "".join(each.content for each in sent[before:place]) == lane.answer
-    return place if is_same else before
+    before = position = len(lane.sent)
+    while lane.follows is not None and position < len(sent) and sent[position].role == "assistant":
+        position += 1
+    is_same = "".join(each.content for each in sent[before:position]) == lane.answer
+    return position if is_same else before
 
 
 def _count_shared(before: Sequence[ChatMessage], sent: Sequence[ChatMessage]) -> int:

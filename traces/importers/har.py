@@ -435,8 +435,8 @@ def _read_har_headers(said: object, *, pseudo: bool = False) -> Headers:
 _VERSIONS = {"h2": "HTTP/2.0", "http/2": "HTTP/2.0", "http/2.0": "HTTP/2.0", "h3": "HTTP/3"}
 
 
-def _normalize_http_version(said: str) -> str:
-    return _VERSIONS.get(said.lower(), said.upper() or "HTTP/1.1")
+def _normalize_http_version(text: str) -> str:
+    return _VERSIONS.get(text.lower(), text.upper() or "HTTP/1.1")
 
 
 def _to_number_or_default(said: object, other: float) -> float:

@@ -61,9 +61,9 @@ def read_info(path: Path) -> Table:
     """Return `info`, which stands before the tasks and simulations. Raises ValueError."""
     with open_unpacked_file(path) as file:
         text = file.read(_INFO_BYTES).decode("utf-8", "replace")
-    place = text.find("{", text.find('"info"'))
+    position = text.find("{", text.find('"info"'))
     try:
-        info: object = json.JSONDecoder().raw_decode(text, place)[0]
+        info: object = json.JSONDecoder().raw_decode(text, position)[0]
     except (ValueError, RecursionError):
         raise ValueError("its `info` cannot be read") from None
     return to_object(info)

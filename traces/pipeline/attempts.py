@@ -19,16 +19,20 @@ _READ = 65536
 def collect_stage_attempts(
     rows: Iterable[Mapping[str, object]],
     exchanges: Iterable[Exchange],
-    told: DerivedSteps,
+    derived_steps: DerivedSteps,
     *,
     is_builtin: bool,
 ) -> Iterator[StageAttempt]:
     """Yield one attempt per row of `stages`, with the model and tool calls of that stage."""
-    model_exchanges = [x for x in exchanges if told.contexts[x.seq].kind == "model"]
+    model_exchanges = [x for x in exchanges if derived_steps.contexts[x.seq].kind == "model"]
     for row in rows:
         stage = str(row["stage"])
-        requests = [x for x in model_exchanges if told.contexts[x.seq].stage == stage]
-        replies = [x.seq for x in requests if x.seq in told.answers and told.answers[x.seq].message]
+        requests = [x for x in model_exchanges if derived_steps.contexts[x.seq].stage == stage]
+        replies = [
+            x.seq
+            for x in requests
+            if x.seq in derived_steps.answers and derived_steps.answers[x.seq].message
+        ]
         score, code = row.get("score"), row.get("agent_exit")
         outcome, budget = row.get("outcome"), row.get("budget")
         yield StageAttempt(
@@ -47,10 +51,10 @@ def collect_stage_attempts(
                     result=use.result or "",
                     is_error=use.is_error,
                 )
-                for use in told.tool_uses
+                for use in derived_steps.tool_uses
                 if use.stage == stage
             ),
-            last_message=told.answers[replies[-1]].message if replies else "",
+            last_message=derived_steps.answers[replies[-1]].message if replies else "",
             last_message_seq=replies[-1] if replies else None,
         )
 

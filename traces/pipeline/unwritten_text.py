@@ -21,7 +21,7 @@ type UnwrittenColumns = dict[str, object]
 
 
 def find_unwritten_text(
-    marks: Iterable[RunEvent], told: DerivedSteps
+    marks: Iterable[RunEvent], derived_steps: DerivedSteps
 ) -> Mapping[str, UnwrittenColumns]:
     """Return the columns of `stages` for each stage whose program is known.
 
@@ -34,14 +34,14 @@ def find_unwritten_text(
     ]
     if not graded or any(data.get("before") for data in graded):
         return {}
-    written = _measure_written_text(told)
+    written = _measure_written_text(derived_steps)
     return {str(data["stage"]): _count_unwritten(data["files"], written) for data in graded}
 
 
-def _measure_written_text(told: DerivedSteps) -> Mapping[str, int]:
+def _measure_written_text(derived_steps: DerivedSteps) -> Mapping[str, int]:
     """Return the sizes of the pieces of all that the model wrote: text, and arguments of calls."""
     written: Counter[str] = Counter()
-    for answer in told.answers.values():
+    for answer in derived_steps.answers.values():
         written.update(measure_pieces(answer.message))
         for call in answer.calls:
             for text in _iter_strings(_parse_arguments(call.arguments)):

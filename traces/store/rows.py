@@ -42,19 +42,21 @@ READ_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
 def build_tape_rows(
-    tape: Tape, told: DerivedSteps | None = None, price: PriceFunction = lambda model, usage: None
+    tape: Tape,
+    derived_steps: DerivedSteps | None = None,
+    price: PriceFunction = lambda model, usage: None,
 ) -> RelationRows:
     """Return the rows of one tape by relation, each a tuple in the order of its schema."""
-    told = told or derive_tape_steps(tape)
-    usage, run = list(iter_usage(tape, told, price)), tape.trajectory.id
+    derived_steps = derived_steps or derive_tape_steps(tape)
+    usage, run = list(iter_usage(tape, derived_steps, price)), tape.trajectory.id
     return {
-        "trajectories": [_build_trajectory_row(tape, told, usage)],
-        "exchanges": list(_iter_exchange_rows(tape, told)),
-        "steps": [_make_step_row(step, trajectory_id=run) for step in told.steps],
-        "tool_calls": list(_iter_tool_call_rows(tape, told)),
-        "messages": list(_iter_message_rows(tape, told)),
+        "trajectories": [_build_trajectory_row(tape, derived_steps, usage)],
+        "exchanges": list(_iter_exchange_rows(tape, derived_steps)),
+        "steps": [_make_step_row(step, trajectory_id=run) for step in derived_steps.steps],
+        "tool_calls": list(_iter_tool_call_rows(tape, derived_steps)),
+        "messages": list(_iter_message_rows(tape, derived_steps)),
         "usage": [make_relation_row("usage", each) for each in usage],
-        "stages": list(_iter_stage_rows(tape, told, usage)),
+        "stages": list(_iter_stage_rows(tape, derived_steps, usage)),
         "stage_cases": [
             _make_case_row(case, trajectory_id=run) for case in derive_stage_cases(tape.marks)
         ],
@@ -62,10 +64,12 @@ def build_tape_rows(
 
 
 def _build_trajectory_row(
-    tape: Tape, told: DerivedSteps, usage: list[UsageColumns]
+    tape: Tape, derived_steps: DerivedSteps, usage: list[UsageColumns]
 ) -> tuple[object, ...]:
     run, ending = tape.trajectory, tape.ending
-    model = run.model or next((turn.model for turn in told.agent_steps if turn.model), None)
+    model = run.model or next(
+        (turn.model for turn in derived_steps.agent_steps if turn.model), None
+    )
     last = max((find_answer_end(x) for x in tape.exchanges), default=0.0)
     return make_relation_row(
         "trajectories",
@@ -83,7 +87,7 @@ def _build_trajectory_row(
             "forked_at": run.forked_at,
             "recorded_at": run.recorded_at,
             "source": run.source,
-            "n_steps": len(told.agent_steps),
+            "n_steps": len(derived_steps.agent_steps),
             "cost_usd": sum_costs(usage),
             "cost_source": None if sum_costs(usage) is None else "list_price",
             "seconds": (ending.at if ending else last) if run.timed else None,
@@ -99,7 +103,7 @@ def _build_trajectory_row(
             "fidelity": "bytes",
             "model_family": find_model_family(model),
             **_describe_ending(ending),
-            **_count_fork_effects(tape, told),
+            **_count_fork_effects(tape, derived_steps),
             **{column: _sum_known_counts(row[column] for row in usage) for column in TOKEN_COLUMNS},
         },
     )
@@ -142,11 +146,11 @@ def _sum_known_counts(counts: Iterable[object]) -> int | None:
     return sum(known) if known else None
 
 
-def _count_fork_effects(tape: Tape, told: DerivedSteps) -> dict[str, int]:
+def _count_fork_effects(tape: Tape, derived_steps: DerivedSteps) -> dict[str, int]:
     """Count the lanes that a fork cascaded into, and what of results differed; {} if no fork."""
     if tape.trajectory.forked_at is None:
         return {}
-    lanes = {told.contexts[x.seq].lane for x in tape.exchanges if x.cascade}
+    lanes = {derived_steps.contexts[x.seq].lane for x in tape.exchanges if x.cascade}
     changes = find_prefix_changes(tape)
     return {
         "cascades": len(lanes),
@@ -193,10 +197,10 @@ _make_exchange_row = RelationRowMaker(
 )
 
 
-def _iter_exchange_rows(tape: Tape, told: DerivedSteps) -> Iterator[tuple[object, ...]]:
+def _iter_exchange_rows(tape: Tape, derived_steps: DerivedSteps) -> Iterator[tuple[object, ...]]:
     timed = tape.trajectory.timed
     for exchange in tape.exchanges:
-        placed, answer = told.contexts[exchange.seq], exchange.response
+        placed, answer = derived_steps.contexts[exchange.seq], exchange.response
         offset, length = tape.spans[exchange.seq]
         yield _make_exchange_row(
             exchange,
@@ -271,12 +275,12 @@ _make_case_row = RelationRowMaker(
 )
 
 
-def _iter_tool_call_rows(tape: Tape, told: DerivedSteps) -> Iterator[tuple[object, ...]]:
+def _iter_tool_call_rows(tape: Tape, derived_steps: DerivedSteps) -> Iterator[tuple[object, ...]]:
     by_seq = {exchange.seq: exchange for exchange in tape.exchanges}
     faulted_calls = {injection.call_id for injection in tape.injections if not injection.sham}
     pinned = _find_pinned_calls(tape)
     positions: Counter[int] = Counter()
-    for use in told.tool_uses:
+    for use in derived_steps.tool_uses:
         positions[use.step] += 1
         exchanges = [by_seq[seq] for seq in use.seqs]
         durations = [took for x in exchanges if (took := _measure_exchange_time(x)) is not None]
@@ -293,16 +297,18 @@ def _iter_tool_call_rows(tape: Tape, told: DerivedSteps) -> Iterator[tuple[objec
         )
 
 
-def _is_read_only_call(use: ToolUse, own: list[Exchange]) -> bool | None:
+def _is_read_only_call(use: ToolUse, exchanges: list[Exchange]) -> bool | None:
     """Whether a call changed nothing: as its MCP server declares, else by the HTTP methods."""
     if use.read_only is not None:
         return use.read_only
-    return True if own and all(x.request.method in READ_METHODS for x in own) else None
+    return True if exchanges and all(x.request.method in READ_METHODS for x in exchanges) else None
 
 
-def _iter_message_rows(tape: Tape, told: DerivedSteps) -> Iterator[tuple[object, ...]]:
+def _iter_message_rows(tape: Tape, derived_steps: DerivedSteps) -> Iterator[tuple[object, ...]]:
     """Yield each message once per lane, at the exchange where it first occurs."""
-    placed = [(seq, each) for seq, each in sorted(told.contexts.items()) if each.lane is not None]
+    placed = [
+        (seq, each) for seq, each in sorted(derived_steps.contexts.items()) if each.lane is not None
+    ]
     last: dict[int | None, list[int]] = defaultdict(list)
     for seq, each in reversed(placed):
         last[each.lane] += [seq] * (len(each.messages) - len(last[each.lane]))
@@ -322,19 +328,22 @@ def _iter_message_rows(tape: Tape, told: DerivedSteps) -> Iterator[tuple[object,
 
 
 def _iter_stage_rows(
-    tape: Tape, told: DerivedSteps, usage: list[UsageColumns]
+    tape: Tape, derived_steps: DerivedSteps, usage: list[UsageColumns]
 ) -> Iterator[tuple[object, ...]]:
     """Yield the stages that run events report, with the model cost of each."""
     if not tape.marks:
         return
-    stages = list(derive_stage_rows(tape.marks, _list_model_charges(tape, told, usage)))
+    stages = list(derive_stage_rows(tape.marks, _list_model_charges(tape, derived_steps, usage)))
     failed = find_failure_causes(
         collect_stage_attempts(
-            stages, tape.exchanges, told, is_builtin=tape.marks[0].data.get("agent") == "builtin"
+            stages,
+            tape.exchanges,
+            derived_steps,
+            is_builtin=tape.marks[0].data.get("agent") == "builtin",
         ),
         PASSING_SCORE,
     )
-    unwritten = find_unwritten_text(tape.marks, told)
+    unwritten = find_unwritten_text(tape.marks, derived_steps)
     for each in stages:
         failure = failed.get(str(each["stage"]))
         failure_columns: dict[str, object] = {}
@@ -357,22 +366,25 @@ def measure_interrupted_tape(
     tape: Tape, price: PriceFunction
 ) -> tuple[str, Mapping[str, object]] | None:
     """Return the stage that a pipeline run was interrupted in, and what it had spent at it."""
-    told = derive_tape_steps(tape)
-    usage = list(iter_usage(tape, told, price))
+    derived_steps = derive_tape_steps(tape)
+    usage = list(iter_usage(tape, derived_steps, price))
     ends = (find_answer_end(exchange) for exchange in tape.exchanges)
     until = max([*ends, *(mark.at for mark in tape.marks)], default=0.0)
-    return measure_interrupted_stage(tape.marks, _list_model_charges(tape, told, usage), until)
+    return measure_interrupted_stage(
+        tape.marks, _list_model_charges(tape, derived_steps, usage), until
+    )
 
 
 def _list_model_charges(
-    tape: Tape, told: DerivedSteps, usage: list[UsageColumns]
+    tape: Tape, derived_steps: DerivedSteps, usage: list[UsageColumns]
 ) -> list[ModelCharge]:
     """Return the cost of each model response, but for those that a budget refused."""
     used = {each["seq"]: each for each in usage}
     return [
         _to_model_charge(exchange, used.get(exchange.seq))
         for exchange in tape.exchanges
-        if told.contexts[exchange.seq].kind == "model" and exchange.answered_by != "refused"
+        if derived_steps.contexts[exchange.seq].kind == "model"
+        and exchange.answered_by != "refused"
     ]
 
 

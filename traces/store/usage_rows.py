@@ -33,9 +33,11 @@ TOKEN_COLUMNS: tuple[
 ] = ("prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens")
 
 
-def iter_usage(tape: Tape, told: DerivedSteps, price: PriceFunction) -> Iterator[UsageColumns]:
+def iter_usage(
+    tape: Tape, derived_steps: DerivedSteps, price: PriceFunction
+) -> Iterator[UsageColumns]:
     """Yield a row for each answer whose tokens are known, in the order of the requests."""
-    for seq, answer in sorted(told.answers.items()):
+    for seq, answer in sorted(derived_steps.answers.items()):
         usage = answer.usage
         if usage is None:
             continue

@@ -87,11 +87,11 @@ def _collect_statements(run: RunContinuation, hidden: tuple[str, ...]) -> dict[s
 
 
 def find_answer_statements(
-    story: DerivedSteps, hidden: tuple[str, ...] = ()
+    derived_steps: DerivedSteps, hidden: tuple[str, ...] = ()
 ) -> dict[str, FinalStatement]:
     """Return the answer's statements by masked form: sentences, or JSON members."""
     statements: dict[str, FinalStatement] = {}
-    for turn in find_last_turns(story):
+    for turn in find_last_turns(derived_steps):
         members = find_json_leaves(turn.message)
         if members:
             for leaf in members:

@@ -50,9 +50,9 @@ def _compare_tokens(
     return "other" if foreign else "absent" if not shared & own_tokens else "other"
 
 
-def _find_answer_tokens(story: DerivedSteps) -> frozenset[str]:
+def _find_answer_tokens(derived_steps: DerivedSteps) -> frozenset[str]:
     """Return the numbers, dates and ids of the last answer."""
-    turns = find_last_turns(story)
+    turns = find_last_turns(derived_steps)
     return frozenset(atom for turn in turns for atom in _extract_values(turn.message))
 
 
@@ -73,5 +73,5 @@ def has_same_words(own: RunContinuation, twins: Sequence[RunContinuation]) -> bo
     )
 
 
-def _normalize_answer_text(story: DerivedSteps) -> list[str]:
-    return [" ".join(turn.message.split()) for turn in find_last_turns(story)]
+def _normalize_answer_text(derived_steps: DerivedSteps) -> list[str]:
+    return [" ".join(turn.message.split()) for turn in find_last_turns(derived_steps)]

@@ -400,9 +400,9 @@ def _read_new_statements(case: _ClaimEvidence) -> MessageReading:
     )
 
 
-def _read_alone(story: DerivedSteps) -> MessageReading:
+def _read_alone(derived_steps: DerivedSteps) -> MessageReading:
     """Read the claim of a run without twins by both readers."""
-    read = read_agreed_claim(extract_final_turns(story))
+    read = read_agreed_claim(extract_final_turns(derived_steps))
     evidence = f"{read.reason}: {read.evidence}" if read.claim == "unknown" else read.evidence
     return MessageReading(read.claim, evidence, read.reason, read.is_explicit, among=read.among)
 
@@ -416,5 +416,5 @@ def _read_call_statements(said: Sequence[FinalStatement]) -> MessageReading:
     return read_message_claim("\n".join(each.text for each in said))
 
 
-def _join_final_text(story: DerivedSteps) -> str:
-    return "\n".join(turn.message for turn in find_last_turns(story))
+def _join_final_text(derived_steps: DerivedSteps) -> str:
+    return "\n".join(turn.message for turn in find_last_turns(derived_steps))

@@ -55,11 +55,11 @@ def read_training_rows(paths: Iterable[Path]) -> list[TrainingRow]:
     rows: dict[tuple[str, str], TrainingRow] = {}
     for path in paths:
         for line in path.read_text("utf-8").splitlines():
-            given = json.loads(line)
-            labelled = read_labelled_final(given)
+            document = json.loads(line)
+            labelled = read_labelled_final(document)
             if labelled is None:
                 continue
-            source = _name_source(given.get("source"))
+            source = _name_source(document.get("source"))
             key = source, repr((labelled.final.messages, labelled.final.tools))
             rows[key] = TrainingRow(source, labelled, extract_end_features(labelled.final))
     return list(rows.values())

@@ -154,13 +154,13 @@ def find_remark_sightings(
 def _find_trouble_remarks(
     change: InjectedChange,
     after: RunContinuation,
-    told: str,
+    text: str,
     step: int,
     usual: frozenset[str],
     *,
     steady: bool,
 ) -> Iterator[NoticeSighting]:
-    for clause in split_clauses(told):
+    for clause in split_clauses(text):
         sentence = clause.text
         word = find_trouble_word(remove_quoted_values(sentence, change.value_texts))
         anchor = is_anchored_sentence(change, after, sentence)

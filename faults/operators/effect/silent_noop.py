@@ -46,9 +46,9 @@ def _find_acknowledgement(exchange: Exchange, seen: CleanObservations) -> Respon
     raise NoInjectionSite("no acknowledgement of this tool was seen")
 
 
-def _is_acknowledgement(said: Response) -> bool:
+def _is_acknowledgement(response: Response) -> bool:
     """Return whether a response reports success; over MCP status 200 alone does not."""
-    reply = mcp.parse_mcp_reply(said.headers, said.body)
+    reply = mcp.parse_mcp_reply(response.headers, response.body)
     if reply is not None:
         return reply.is_error is False
-    return said.ended is not None and said.status < 300
+    return response.ended is not None and response.status < 300

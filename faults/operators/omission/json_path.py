@@ -18,20 +18,20 @@ def find_value_node(document: TextDocument, path: str) -> DocumentNode:
     return next(node for node in document.nodes(path) if node.is_whole)
 
 
-def transform_at_path(whole: str, path: str, bend: Callable[[str], str]) -> str:
+def transform_at_path(whole: str, path: str, mutate: Callable[[str], str]) -> str:
     """Apply `bend` to a text, or to the value at a path in it.
 
     A JSON string is passed without its quotes and written back with them, any other value as it is
     written. Raises NoInjectionSite if the path matches nothing.
     """
     if not path:
-        return bend(whole)
+        return mutate(whole)
     document = parse_document(whole)
     node = find_value_node(document, path)
     if node.literal:
-        return apply_document_edits(document, [make_value_edit(node, bend(node.text))])
+        return apply_document_edits(document, [make_value_edit(node, mutate(node.text))])
     return apply_document_edits(
-        document, [DocumentEdit(node.start, node.stop, bend(document.raw(node)))]
+        document, [DocumentEdit(node.start, node.stop, mutate(document.raw(node)))]
     )
 
 

@@ -84,41 +84,41 @@ def _compute_other_day(was: date, how: str, days: int) -> date:
 type _DatePart = tuple[str, int, int]
 
 
-def _parse_date_parts(said: str) -> tuple[_DatePart, _DatePart, _DatePart]:
+def _parse_date_parts(text: str) -> tuple[_DatePart, _DatePart, _DatePart]:
     """Return year, month and day with their offsets; `4/5/2026` begins with the month."""
-    if named := _NAMED.search(said):
+    if named := _NAMED.search(text):
         month = str(1 + [name[:3] for name in _MONTHS.split()].index(named[0][:3]))
-        numbers = list(re.finditer(r"\d+", said))
+        numbers = list(re.finditer(r"\d+", text))
         year = next(n for n in numbers if len(n[0]) == 4)
         day = next(n for n in numbers if n is not year)
         return _to_date_part(year), (month, *named.span()), _to_date_part(day)
-    first, second, third = (_to_date_part(n) for n in list(re.finditer(r"\d+", said))[:3])
+    first, second, third = (_to_date_part(n) for n in list(re.finditer(r"\d+", text))[:3])
     if len(first[0]) == 4:
         return first, second, third
-    return (third, second, first) if "." in said else (third, first, second)
+    return (third, second, first) if "." in text else (third, first, second)
 
 
 def _to_date_part(found: re.Match[str]) -> _DatePart:
     return found[0], *found.span()
 
 
-def _write_date_text(said: str, places: tuple[_DatePart, _DatePart, _DatePart], now: date) -> str:
+def _write_date_text(text: str, places: tuple[_DatePart, _DatePart, _DatePart], now: date) -> str:
     values = (now.year, now.month, now.day)
-    padded = not _NAMED.search(said) or re.search(r"\b0", said) is not None
+    padded = not _NAMED.search(text) or re.search(r"\b0", text) is not None
     for (old, start, stop), value in sorted(
         zip(places, values, strict=True), key=lambda each: -each[0][1]
     ):
-        if said[start:stop].isdigit():
+        if text[start:stop].isdigit():
             new = str(value).zfill(len(old) if padded else 1)
         else:
             name = _MONTHS.split()[value - 1]
-            new = name if stop - start > 3 and said[start:stop] != "May" else name[:3]
-        said = said[:start] + new + said[stop:]
-    return said
+            new = name if stop - start > 3 and text[start:stop] != "May" else name[:3]
+        text = text[:start] + new + text[stop:]
+    return text
 
 
-def _change_utc_offset(said: str) -> str:
-    match = re.search(r"(Z|[+-]\d{2}:?\d{2})\Z", said)
-    if match is None or len(said) < 16:
+def _change_utc_offset(text: str) -> str:
+    match = re.search(r"(Z|[+-]\d{2}:?\d{2})\Z", text)
+    if match is None or len(text) < 16:
         return ""
-    return said[: match.start()] + ("+01:00" if match[0] != "+01:00" else "Z")
+    return text[: match.start()] + ("+01:00" if match[0] != "+01:00" else "Z")

@@ -48,9 +48,9 @@ def digit(
     )
 
 
-def _name_joined_digits(text: str, least: int) -> str:
+def _name_joined_digits(text: str, minimum: int) -> str:
     """Return words about digits that are part of a longer word, which is left as it is."""
-    joined = re.search(rf"\w*[A-Za-z_]\d{{{least},}}\w*|\d{{{least},}}[A-Za-z_]\w*", text)
+    joined = re.search(rf"\w*[A-Za-z_]\d{{{minimum},}}\w*|\d{{{minimum},}}[A-Za-z_]\w*", text)
     return f" ({joined[0]} is a word, not a number)" if joined else ""
 
 

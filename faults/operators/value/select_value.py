@@ -27,9 +27,9 @@ def find_number_nodes(
     return tuple(numbers)
 
 
-def rewrite_value(document: TextDocument, node: DocumentNode, said: str) -> str:
+def rewrite_value(document: TextDocument, node: DocumentNode, text: str) -> str:
     """Return the text with another value for one node."""
-    return apply_document_edits(document, [make_value_edit(node, said)])
+    return apply_document_edits(document, [make_value_edit(node, text)])
 
 
 def rewrite_values(document: TextDocument, pairs: Iterable[tuple[DocumentNode, str]]) -> str:

@@ -107,11 +107,11 @@ _NO_IR = re.compile(r"^(?:source_filename|target |attributes #|!)")
 _NOISE = re.compile(r" (?:dso_local|local_unnamed_addr|#\d+)\b|, !\w[\w.]* !\d+| *; preds = .*$")
 
 
-def to_ir_artifact(said: bytes) -> bytes:
+def to_ir_artifact(data: bytes) -> bytes:
     """Strip IR of target, attribute groups, metadata and comments, none of which it needs."""
     lines = [
         _NOISE.sub("", line)
-        for line in said.decode().splitlines()
+        for line in data.decode().splitlines()
         if not _NO_IR.match(line) and not line.startswith(";")
     ]
     return _join_lines(lines)
@@ -147,11 +147,11 @@ _NO_ASSEMBLY = re.compile(
 )
 
 
-def to_assembly_artifact(said: bytes) -> bytes:
+def to_assembly_artifact(data: bytes) -> bytes:
     """Strip assembly of comments and descriptive directives."""
     lines = [
         line.partition("#")[0].rstrip()
-        for line in said.decode().splitlines()
+        for line in data.decode().splitlines()
         if not _NO_ASSEMBLY.match(line)
     ]
     return _join_lines(lines)

@@ -317,9 +317,9 @@ def _describe_exceeded_limit(ended: LimitedResult, limits: ProcessLimits) -> str
             return f"not at its end after {limits.wall:g} s"
 
 
-def _find_error_line(said: bytes) -> str:
+def _find_error_line(data: bytes) -> str:
     """Return the first line with "error:", or the last line."""
-    lines = [line for line in said.decode(errors="replace").splitlines() if line.strip()]
+    lines = [line for line in data.decode(errors="replace").splitlines() if line.strip()]
     errors = [line for line in lines if "error:" in line]
     return (errors[:1] or lines[-1:] or ["without a word"])[0]
 

@@ -186,9 +186,9 @@ def _run_zig(folder: str, *words: str | Path) -> subprocess.CompletedProcess[byt
     return subprocess.CompletedProcess(tool.args, 0, printed, messages)
 
 
-def _describe_tool_failure(tool: str | Path, code: int, said: bytes) -> str:
+def _describe_tool_failure(tool: str | Path, code: int, data: bytes) -> str:
     """Return the first error line of a tool, or else its exit status."""
-    lines = said.decode(errors="replace").splitlines()
+    lines = data.decode(errors="replace").splitlines()
     errors = [line for line in lines if "error:" in line]
     if errors:
         return errors[0]

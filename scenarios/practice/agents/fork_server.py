@@ -68,16 +68,16 @@ def _wake_on_child_exit() -> Iterator[int]:
         os.close(waker)
 
 
-def _handle_fork_order(asked: RunRequest, main: AgentMain, running: dict[int, object]) -> None:
-    if "kill" in asked:
+def _handle_fork_order(request: RunRequest, main: AgentMain, running: dict[int, object]) -> None:
+    if "kill" in request:
         for pid, id in running.items():
-            if id == asked["kill"]:
+            if id == request["kill"]:
                 _kill_run(pid)
         return
-    id = asked["id"]
+    id = request["id"]
     pid = os.fork()
     if pid == 0:
-        _run_child(asked, main)
+        _run_child(request, main)
     running[pid] = id
     with suppress(
         ProcessLookupError, PermissionError
@@ -106,7 +106,7 @@ def _kill_run(pid: int) -> None:
         os.killpg(pid, signal.SIGKILL)
 
 
-def _run_child(asked: RunRequest, main: AgentMain) -> Never:
+def _run_child(request: RunRequest, main: AgentMain) -> Never:
     """Run the requested process in the child; never returns to the loop."""
     code: object = 1
     try:
@@ -114,7 +114,7 @@ def _run_child(asked: RunRequest, main: AgentMain) -> Never:
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGCHLD, signal.SIGTERM):
             signal.signal(number, signal.SIG_DFL)
-        code = main(_apply_run_request(asked))
+        code = main(_apply_run_request(request))
     except SystemExit as stop:
         code = stop.code
     finally:
@@ -125,9 +125,9 @@ def _run_child(asked: RunRequest, main: AgentMain) -> Never:
         os._exit(code if isinstance(code, int) else 0 if code is None else 1)
 
 
-def _apply_run_request(asked: RunRequest) -> list[str]:
+def _apply_run_request(request: RunRequest) -> list[str]:
     """Apply the environment, folder and files of a run; return its arguments."""
-    match asked:
+    match request:
         case {"argv": [*arguments], "env": dict(env), "cwd": str(cwd), **files}:
             os.environ.clear()
             os.environ.update(env)
@@ -137,7 +137,7 @@ def _apply_run_request(asked: RunRequest) -> list[str]:
                 path = str(files.get(name, os.devnull))
                 _redirect_descriptor(number, path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
             return [str(argument) for argument in arguments]
-    raise ValueError(f"no run: {asked!r}")
+    raise ValueError(f"no run: {request!r}")
 
 
 def _redirect_descriptor(number: int, path: str, flags: int) -> None:

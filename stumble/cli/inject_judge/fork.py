@@ -176,12 +176,12 @@ def fork(
         live="the agent is live after the injection",
     )
     with options.usage_errors():
-        told = derive_tape_steps(recording)
+        derived_steps = derive_tape_steps(recording)
         placed = [
-            place_in_stage(recording, told, fault, seed=seed, world=world is not None)
+            place_in_stage(recording, derived_steps, fault, seed=seed, world=world is not None)
             for fault in faults
         ]
-        fork_point = find_fork_point(recording, placed, told, seed=seed)
+        fork_point = find_fork_point(recording, placed, derived_steps, seed=seed)
         designs = tuple(
             ForkPlan(
                 fork_point=fork_point,

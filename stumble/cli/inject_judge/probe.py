@@ -176,19 +176,21 @@ def _probe_to_dict(
     }
 
 
-def _format_probe_report(said: Mapping[str, object]) -> str:
-    actions, repeats, cost = said["actions"], said["repeats"], said["cost_usd"]
+def _format_probe_report(table: Mapping[str, object]) -> str:
+    actions, repeats, cost = table["actions"], table["repeats"], table["cost_usd"]
     assert isinstance(actions, dict)
     assert isinstance(repeats, dict)
     lines = ["clean  faulted  next action"]
     for name, counts in actions.items():
-        mark = "  (as recorded)" if name == said["recorded_action"] else ""
+        mark = "  (as recorded)" if name == table["recorded_action"] else ""
         clean, faulted = counts.get("clean", 0), counts.get("faulted", 0)
         lines.append(f"{clean:5}  {faulted:7}  {_shorten_action(name)}{mark}")
     lines.append(f"{repeats['clean']:5}  {repeats['faulted']:7}  made the faulted call again")
-    if said["distance"] is not None:
-        lines.append(f"distance {said['distance']:.2f} of 1, permutation p = {said['p_value']:.3f}")
-    errors = said["errors"]
+    if table["distance"] is not None:
+        lines.append(
+            f"distance {table['distance']:.2f} of 1, permutation p = {table['p_value']:.3f}"
+        )
+    errors = table["errors"]
     if isinstance(errors, list) and errors:
         lines.append(f"{len(errors)} without an answer, the first: {errors[0]}")
     lines.append("cost: not known" if cost is None else f"cost: ${cost:.4f}")

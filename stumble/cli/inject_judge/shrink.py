@@ -286,10 +286,10 @@ def _find_run_tape(store: "StoreDirectory", run: str) -> Path:
     raise UsageError(f"no run begins with {run}; `stumble sql forks` lists them")
 
 
-def _find_parent_tape(store: "StoreDirectory", struck: "Tape") -> Path:
-    parent = struck.trajectory.parent
+def _find_parent_tape(store: "StoreDirectory", tape: "Tape") -> Path:
+    parent = tape.trajectory.parent
     if parent is None:
-        raise UsageError(f"{struck.trajectory.id} is not a fork")
+        raise UsageError(f"{tape.trajectory.id} is not a fork")
     path = store.tapes / f"{parent}.tape"
     if not path.exists():
         raise UsageError(f"the store has no tape of the forked run {parent}: give --recording")

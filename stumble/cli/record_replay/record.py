@@ -352,10 +352,10 @@ def _describe_recording(
     from stumble.runs.unseen_traffic import describe_unteed_servers
     from traces.conversation.derived_steps import derive_tape_steps
 
-    told = derive_tape_steps(tape)
-    summary = summarize_tape(tape, told)
+    derived_steps = derive_tape_steps(tape)
+    summary = summarize_tape(tape, derived_steps)
     warnings = [*collect_run_warnings([played]), *describe_recording_gaps(tape)]
-    warnings += describe_unteed_servers(played.unteed, told)
+    warnings += describe_unteed_servers(played.unteed, derived_steps)
     if not summary.model:
         warnings += _explain_missing_model(tape, played, command)
     if not plan.redact:
@@ -366,7 +366,7 @@ def _describe_recording(
     world = plan.world.list_options() if isinstance(plan.world, CommandWorld) else {}
     # A command with a secret in it is not printed: what is on the tape could not be pasted.
     shown = command if tape.trajectory.command == command else ()
-    return lines, suggest_next_command(tape.path, told, command=shown, world=world)
+    return lines, suggest_next_command(tape.path, derived_steps, command=shown, world=world)
 
 
 def snapshot_workspace(store: "StoreDirectory", limits: "SnapshotLimits") -> str | None:

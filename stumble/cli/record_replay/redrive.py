@@ -226,12 +226,12 @@ def _redrive_to_dict(
     }
 
 
-def _format_redrive_report(said: Mapping[str, object]) -> str:
-    skipped, was, now = said["skipped"], said["latency_recorded"], said["latency_now"]
+def _format_redrive_report(table: Mapping[str, object]) -> str:
+    skipped, was, now = table["skipped"], table["latency_recorded"], table["latency_now"]
     assert isinstance(skipped, dict)
     lines = [
-        f"{said['sent']} sent, {said['drifted']} drifted in status or schema, "
-        f"{said['values_changed']} values changed"
+        f"{table['sent']} sent, {table['drifted']} drifted in status or schema, "
+        f"{table['values_changed']} values changed"
     ]
     lines += [f"{many} not sent: {why}" for why, many in skipped.items()]
     if isinstance(was, dict) and isinstance(now, dict):
@@ -239,4 +239,4 @@ def _format_redrive_report(said: Mapping[str, object]) -> str:
             f"latency p50 {was['p50_ms']} -> {now['p50_ms']} ms, "
             f"p95 {was['p95_ms']} -> {now['p95_ms']} ms over {now['calls']} calls"
         )
-    return "\n".join([*lines, f"answers kept in {said['tape']}"])
+    return "\n".join([*lines, f"answers kept in {table['tape']}"])

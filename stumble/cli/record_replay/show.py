@@ -110,9 +110,12 @@ def _describe_ending(tape: "Tape") -> str:
     return f"ended {ending.ended}, exit {ending.exit_code}{verdict}"
 
 
-def _label_answers(tape: "Tape", told: "DerivedSteps") -> dict[int, str]:
+def _label_answers(tape: "Tape", derived_steps: "DerivedSteps") -> dict[int, str]:
     """Map seq to the origin of the answer; empty if all answers were live."""
-    proofs = (*(step.seqs for step in told.steps), *(use.seqs for use in told.tool_uses))
+    proofs = (
+        *(step.seqs for step in derived_steps.steps),
+        *(use.seqs for use in derived_steps.tool_uses),
+    )
     shown = {seqs[-1] for seqs in proofs if seqs}
     labels = {
         x.seq: f"{x.answered_by}{', a cascade' if x.cascade else ''}"
@@ -122,10 +125,10 @@ def _label_answers(tape: "Tape", told: "DerivedSteps") -> dict[int, str]:
     return labels if set(labels.values()) - {"live"} else {}
 
 
-def _format_steps(tape: "Tape", told: "DerivedSteps", number: int | None) -> Iterator[str]:
-    labels = _label_answers(tape, told)
+def _format_steps(tape: "Tape", derived_steps: "DerivedSteps", number: int | None) -> Iterator[str]:
+    labels = _label_answers(tape, derived_steps)
     pinned = {id for x in tape.exchanges for id in x.pinned}
-    for step in told.steps:
+    for step in derived_steps.steps:
         if number in (None, step.number):
             full = number is not None
             yield _format_step_head(
@@ -137,7 +140,7 @@ def _format_steps(tape: "Tape", told: "DerivedSteps", number: int | None) -> Ite
             text = _append_media(step.message, step.media)
             if text:
                 yield indent_step_text(text, full)
-            for use in told.tool_uses:
+            for use in derived_steps.tool_uses:
                 if use.step == step.number:
                     yield from _format_tool_use(use, full, labels, use.call_id in pinned)
 
@@ -177,12 +180,12 @@ def _format_tool_use(
 
 
 def _list_step_rows(
-    tape: "Tape", told: "DerivedSteps", number: int | None
+    tape: "Tape", derived_steps: "DerivedSteps", number: int | None
 ) -> Iterator[dict[str, object]]:
     by = {x.seq: x.answered_by for x in tape.exchanges}
     cascades = {x.seq for x in tape.exchanges if x.cascade}
     pinned = {id for x in tape.exchanges for id in x.pinned}
-    for step in told.steps:
+    for step in derived_steps.steps:
         if number in (None, step.number):
             yield {
                 "step": step.number,
@@ -212,18 +215,18 @@ def _list_step_rows(
                         "incomplete": use.incomplete,
                         "media": list(use.media),
                     }
-                    for use in told.tool_uses
+                    for use in derived_steps.tool_uses
                     if use.step == step.number
                 ],
             }
 
 
-def _list_exchange_rows(tape: "Tape", told: "DerivedSteps") -> Iterator[dict[str, object]]:
+def _list_exchange_rows(tape: "Tape", derived_steps: "DerivedSteps") -> Iterator[dict[str, object]]:
     from traces.dialects.rpc_method import read_mcp_method, read_rpc_method
 
     operators = {injection.seq: injection.op for injection in tape.injections}
     for exchange in tape.exchanges:
-        placed, answer = told.contexts[exchange.seq], exchange.response
+        placed, answer = derived_steps.contexts[exchange.seq], exchange.response
         yield {
             "seq": exchange.seq,
             "kind": placed.kind,

@@ -43,7 +43,7 @@ def is_of_this_judge(seal: ExperimentSeal) -> bool:
     return seal.get_part("judge")["version"] == JUDGE_VERSION
 
 
-def keep_verdicts(seal: ExperimentSeal, beside: Path, store: TraceStore) -> None:
+def keep_verdicts(seal: ExperimentSeal, folder: Path, store: TraceStore) -> None:
     """Write the verdicts of a sealed campaign, if this judge is the sealed one."""
     if not is_of_this_judge(seal):
         return
@@ -54,14 +54,14 @@ def keep_verdicts(seal: ExperimentSeal, beside: Path, store: TraceStore) -> None
     with kept.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerows((COLUMNS, *rows))
-    if beside.suffix == ".toml":
-        shutil.copyfile(kept, _path_beside(seal.name, beside))
+    if folder.suffix == ".toml":
+        shutil.copyfile(kept, _path_beside(seal.name, folder))
 
 
-def import_verdicts(seal: ExperimentSeal, beside: Path, store: TraceStore) -> None:
+def import_verdicts(seal: ExperimentSeal, folder: Path, store: TraceStore) -> None:
     """Copy the kept verdicts of a campaign and its baseline into a store that has none."""
     for name in (seal.name, str(seal.get_part("analysis")["against"])):
-        source, kept = _path_beside(name, beside), _stored_path(store, name)
+        source, kept = _path_beside(name, folder), _stored_path(store, name)
         if source.exists() and not kept.exists():
             kept.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, kept)
@@ -84,8 +84,8 @@ def replace_verdicts(
     connection.execute(_REPLACED_SQL)
 
 
-def _path_beside(name: str, beside: Path) -> Path:
-    return beside.absolute().parent / f"{name}.verdicts.csv"
+def _path_beside(name: str, folder: Path) -> Path:
+    return folder.absolute().parent / f"{name}.verdicts.csv"
 
 
 def _stored_path(store: TraceStore, name: str) -> Path:

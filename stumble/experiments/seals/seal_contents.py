@@ -20,7 +20,7 @@ _TEXT_PROBE_BYTES = 8192
 
 
 def collect_seal_contents(
-    campaign: Campaign, terms: AnalysisTerms, beside: Path
+    campaign: Campaign, terms: AnalysisTerms, folder: Path
 ) -> dict[str, object]:
     """Collect the sealed values of a campaign. Raises UsageError if a named file is unreadable.
 
@@ -31,7 +31,7 @@ def collect_seal_contents(
     runs = [_agent_to_dict(source, tapes.get(source.name)) for source in campaign.sources]
     options = {"options": list(campaign.agent_options)} if campaign.agent_options else {}
     commands = [tuple(map(str, run["command"])) for run in runs]  # type: ignore[call-overload]
-    named_files = dict(_hash_named_files(terms.files, beside))
+    named_files = dict(_hash_named_files(terms.files, folder))
     world_commands = [
         _split_command_words(text)
         for text in (campaign.reset, campaign.verify, campaign.state)
@@ -150,13 +150,13 @@ def _is_text_file(path: Path) -> bool:
         return b"\0" not in file.read(_TEXT_PROBE_BYTES)
 
 
-def _hash_named_files(patterns: Iterable[str], beside: Path) -> Iterator[tuple[str, str]]:
+def _hash_named_files(patterns: Iterable[str], folder: Path) -> Iterator[tuple[str, str]]:
     """Yield the files that `terms.files` names, each with its digest."""
     for pattern in patterns:
-        paths = sorted(path for path in beside.glob(pattern) if path.is_file())
+        paths = sorted(path for path in folder.glob(pattern) if path.is_file())
         if not paths:
-            raise UsageError(f"seal.files: {pattern!r} names no file beside {beside}")
-        yield from ((str(path.relative_to(beside)), _hash_sealed_file(path)) for path in paths)
+            raise UsageError(f"seal.files: {pattern!r} names no file beside {folder}")
+        yield from ((str(path.relative_to(folder)), _hash_sealed_file(path)) for path in paths)
 
 
 def _hash_sealed_file(path: Path) -> str:

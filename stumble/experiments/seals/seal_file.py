@@ -76,10 +76,10 @@ def read_seal(path: Path) -> ExperimentSeal:
     return seal
 
 
-def _is_seal(said: Mapping[str, object]) -> bool:
+def _is_seal(table: Mapping[str, object]) -> bool:
     parts = ("plan", "agent", "world", "judge", "analysis")
-    return {"seal", "format", "campaign"} <= said.keys() and all(
-        isinstance(said.get(part), dict) for part in parts
+    return {"seal", "format", "campaign"} <= table.keys() and all(
+        isinstance(table.get(part), dict) for part in parts
     )
 
 

@@ -22,16 +22,16 @@ from traces.store.trace_store import TraceStore
 type CampaignTable = Mapping[str, object]
 
 
-def seal_path(name: str, beside: Path) -> Path:
+def seal_path(name: str, folder: Path) -> Path:
     """Return the path of the seal in the folder of a campaign's file."""
-    return beside.absolute().parent / f"{name}.seal.json"
+    return folder.absolute().parent / f"{name}.seal.json"
 
 
 def make_seal(
-    campaign: Campaign, said: CampaignTable, beside: Path, store: TraceStore
+    campaign: Campaign, said: CampaignTable, folder: Path, store: TraceStore
 ) -> tuple[ExperimentSeal, Path]:
     """Seal a campaign. Raises UsageError if it has runs, ScenarioError if terms are missing."""
-    terms = parse_terms(said, beside)
+    terms = parse_terms(said, folder)
     with store.open_locked() as connection:
         [(runs,)] = connection.execute(
             "SELECT count(*) FROM trajectories WHERE campaign = $name", {"name": campaign.name}
@@ -41,16 +41,16 @@ def make_seal(
             f"the campaign {campaign.name} has {runs} runs already, and a seal comes before the "
             "first: give this one another --name"
         )
-    seal = ExperimentSeal(contents=collect_seal_contents(campaign, terms, beside.absolute().parent))
-    path = seal_path(campaign.name, beside)
+    seal = ExperimentSeal(contents=collect_seal_contents(campaign, terms, folder.absolute().parent))
+    path = seal_path(campaign.name, folder)
     seal.write(path)
     seal.write(_stored_seal_path(store, campaign.name))
     return seal, path
 
 
-def find_seal(name: str, beside: Path | None, store: TraceStore) -> ExperimentSeal | None:
+def find_seal(name: str, folder: Path | None, store: TraceStore) -> ExperimentSeal | None:
     """Return the seal of a campaign, or None. Raises UsageError if file and stored copy differ."""
-    file_path = seal_path(name, beside) if beside else None
+    file_path = seal_path(name, folder) if folder else None
     stored_path = _stored_seal_path(store, name)
     seals = {path: read_seal(path) for path in (file_path, stored_path) if path and path.exists()}
     if len({seal.digest for seal in seals.values()}) > 1:
@@ -66,30 +66,30 @@ def find_seal(name: str, beside: Path | None, store: TraceStore) -> ExperimentSe
 
 
 def apply_seal(
-    campaign: Campaign, said: CampaignTable, beside: Path, store: TraceStore
+    campaign: Campaign, said: CampaignTable, folder: Path, store: TraceStore
 ) -> Campaign:
     """Return the campaign with its seal, if any. Raises UsageError if it was changed."""
-    seal = find_seal(campaign.name, beside, store)
+    seal = find_seal(campaign.name, folder, store)
     if seal is None:
         return campaign
-    changed = find_campaign_changes(seal, campaign, said, beside)
+    changed = find_campaign_changes(seal, campaign, said, folder)
     if changed:
         raise UsageError(_describe_seal_changes(seal, changed))
     if not _stored_seal_path(store, campaign.name).exists():
         seal.write(_stored_seal_path(store, campaign.name))
-    import_verdicts(seal, beside, store)
-    _store_option_keys(store, campaign.name, said, beside)
+    import_verdicts(seal, folder, store)
+    _store_option_keys(store, campaign.name, said, folder)
     return replace(campaign, seal=seal.digest)
 
 
 def find_campaign_changes(
-    seal: ExperimentSeal, campaign: Campaign, said: CampaignTable, beside: Path
+    seal: ExperimentSeal, campaign: Campaign, said: CampaignTable, folder: Path
 ) -> tuple[str, ...]:
     """Return the differences of a campaign from its seal."""
     terms: AnalysisTerms = parse_terms(
-        {"seal": {**seal.get_part("analysis"), **_read_seal_table(said)}}, beside
+        {"seal": {**seal.get_part("analysis"), **_read_seal_table(said)}}, folder
     )
-    now = collect_seal_contents(campaign, terms, beside.absolute().parent)
+    now = collect_seal_contents(campaign, terms, folder.absolute().parent)
     # The judge reads what the runs left, and its sealed verdicts are kept: see kept_verdicts.
     return tuple(find_value_differences(seal.contents, now | {"judge": seal.contents["judge"]}))
 
@@ -133,9 +133,9 @@ def _stored_options_path(store: TraceStore, name: str) -> Path:
     return store.root / "campaigns" / name / "options.json"
 
 
-def _store_option_keys(store: TraceStore, name: str, said: CampaignTable, beside: Path) -> None:
+def _store_option_keys(store: TraceStore, name: str, said: CampaignTable, folder: Path) -> None:
     """Store the keys given by options: they override the file later too."""
-    file = read_toml_document(beside) if beside.suffix == ".toml" and beside.exists() else {}
+    file = read_toml_document(folder) if folder.suffix == ".toml" and folder.exists() else {}
     keys = sorted(key for key in said if said[key] != file.get(key, said[key]) or key not in file)
     path = _stored_options_path(store, name)
     path.parent.mkdir(parents=True, exist_ok=True)

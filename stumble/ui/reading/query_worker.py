@@ -21,10 +21,10 @@ MEMORY_GB = 1.0
 
 def run_worker() -> None:
     """Answer the request on standard input."""
-    asked = json.loads(sys.stdin.buffer.read())
-    limits = QueryLimits(memory=MEMORY_GB, seconds=float(asked["seconds"]))
-    most = int(asked["rows"])
-    store = TraceStore(Path(asked["store"]))
+    document = json.loads(sys.stdin.buffer.read())
+    limits = QueryLimits(memory=MEMORY_GB, seconds=float(document["seconds"]))
+    most = int(document["rows"])
+    store = TraceStore(Path(document["store"]))
     restrict_process(limits)
 
     def fetch(answer: duckdb.DuckDBPyConnection) -> dict[str, object]:
@@ -34,7 +34,7 @@ def run_worker() -> None:
         return {"names": names, "rows": shown, "more": len(rows) > most}
 
     try:
-        result = run_query(store, asked["sql"], asked["values"], limits, fetch)
+        result = run_query(store, document["sql"], document["values"], limits, fetch)
     except (ValueError, MemoryError) as error:
         result = {"error": str(error) or "the result needs too much memory; narrow the query"}
     print(json.dumps(result))

@@ -95,13 +95,13 @@ def list_campaigns(connection: "duckdb.DuckDBPyConnection") -> tuple[CampaignRow
     return tuple(
         CampaignRow(
             name=name,
-            begun=format_when(begun),
+            begun=format_when(started),
             runs=format_count(runs),
             open=unended,
             cost=format_dollars(cost),
             outcomes=tuple(_list_outcomes(counts.get(name, {}))),
         )
-        for name, begun, runs, unended, cost in rows
+        for name, started, runs, unended, cost in rows
     )
 
 
@@ -123,7 +123,7 @@ def read_campaign(
     `running` are its unfinished runs, None if no session of it runs; `max_cost` is in dollars.
     """
     is_running, running = running is not None, running or ()
-    [(runs, unended, cost, tokens, begun)] = connection.execute(
+    [(runs, unended, cost, tokens, started)] = connection.execute(
         read_page_sql("campaign_totals"), {"name": name}
     ).fetchall()
     if not runs and not is_running:
@@ -132,7 +132,7 @@ def read_campaign(
     return CampaignView(
         name=name,
         facts=(
-            ("begun (UTC)", format_when(begun)),
+            ("begun (UTC)", format_when(started)),
             ("runs", _format_share(runs, progress)),
             ("not ended", format_count(unended + len(running))),
             ("tokens", format_count(None if tokens is None else int(tokens))),

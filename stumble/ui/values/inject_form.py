@@ -180,12 +180,12 @@ def _list_choices(operators: Sequence[Operator], family: str) -> Iterator[FaultC
             yield FaultChoice(name=each.name, code=each.code, help=each.help.partition("\n")[0])
 
 
-def _list_fields(operator: Operator, asked: InjectRequest) -> Iterator[ParameterField]:
+def _list_fields(operator: Operator, request: InjectRequest) -> Iterator[ParameterField]:
     for name, parameter in operator.accepted_params.items():
         default = parameter.default
         yield ParameterField(
             name=name,
-            value=asked.params.get(name, ""),
+            value=request.params.get(name, ""),
             is_long=(operator.name, name) == EDITED_BY_HAND,
             default="none" if default == "" else str(default),
             allowed=describe_parameter_values(parameter) or "",
@@ -197,11 +197,11 @@ def _build_arguments(
     item: RunItem,
     items: Sequence[RunItem],
     operator: Operator,
-    asked: InjectRequest,
+    request: InjectRequest,
     prompts: Sequence[PromptField],
 ) -> tuple[tuple[str, ...], str | None]:
     """Return the arguments of stumble, and why they cannot be run."""
-    fault = write_spec_text(operator.name, asked.params)
+    fault = write_spec_text(operator.name, request.params)
     words = ["fork", str(tape), "--fault", fault]
     same = [each.key for each in items if each.kind == item.kind
             and (item.kind == "agent" or each.title == item.title)]  # fmt: skip
@@ -210,18 +210,18 @@ def _build_arguments(
         words += ["--at", "model", "--nth", str(nth)]
     else:
         words += ["--where", f"tool={item.title}", "--nth", str(nth)]
-        words += ["--at", asked.place] if asked.place in operator.places else []
-    words += ["--persist", asked.persist] if asked.persist not in ("", "once") else []
-    words += ["--model", asked.model] if asked.model else []
+        words += ["--at", request.place] if request.place in operator.places else []
+    words += ["--persist", request.persist] if request.persist not in ("", "once") else []
+    words += ["--model", request.model] if request.model else []
     for edit in list_prompt_edits(prompts):
         words += ["--edit-prompt", edit.old, edit.new]
-    words += ["--seed", asked.seed, "--times", asked.times, "--twins", asked.twins]
+    words += ["--seed", request.seed, "--times", request.times, "--twins", request.twins]
     try:
-        words += shlex.split(asked.more)
+        words += shlex.split(request.more)
     except ValueError as error:
         return tuple(words), f"Further options: {error}."
     try:
-        check_twins(int(asked.twins))
+        check_twins(int(request.twins))
     except ValueError as error:
         return tuple(words), f"Clean twins: {error}."
     return tuple(words), None
@@ -246,7 +246,9 @@ def _find_model_request(tape: Path, item: RunItem, items: Sequence[RunItem]) -> 
         return None
 
 
-def _try_example(tape: Path, item: RunItem, operator: Operator, asked: InjectRequest) -> TriedFault:
+def _try_example(
+    tape: Path, item: RunItem, operator: Operator, request: InjectRequest
+) -> TriedFault:
     """Apply the fault to this very result."""
     if tape.stat().st_size > LARGEST_TAPE:
         return TriedFault(missing="The tape is too large to try it here.")
@@ -255,8 +257,8 @@ def _try_example(tape: Path, item: RunItem, operator: Operator, asked: InjectReq
     if exchange is None:
         return TriedFault(missing="The run holds no result to change.")
     try:
-        params = _parse_params(operator, asked)
-        changed = operator(exchange, make_rng(f"example/{asked.seed}"), params, seen)
+        params = _parse_params(operator, request)
+        changed = operator(exchange, make_rng(f"example/{request.seed}"), params, seen)
     except NoInjectionSite as error:
         return TriedFault(missing=f"It finds nothing to change in this result: {error}.")
     except (ValueError, TypeError) as error:
@@ -279,23 +281,23 @@ def _read_editable(tape: Path, item: RunItem) -> str:
     return text if len(text) <= LONGEST_EDIT else ""
 
 
-def _parse_params(operator: Operator, asked: InjectRequest) -> dict[str, Scalar]:
+def _parse_params(operator: Operator, request: InjectRequest) -> dict[str, Scalar]:
     """Return the parameters as the command line would parse them, without `copy`."""
     from faults.specs.spec_parser import parse_fault
 
-    fault = parse_fault({"fault": write_spec_text(operator.name, asked.params)})
+    fault = parse_fault({"fault": write_spec_text(operator.name, request.params)})
     return {name: value for name, value in fault.params.items() if name in operator.params}
 
 
 def _find_result(
-    recording: Tape, story: DerivedSteps, item: RunItem
+    recording: Tape, derived_steps: DerivedSteps, item: RunItem
 ) -> tuple[Exchange | None, CleanObservations]:
     """Return the exchange that a fault would change, and what it may know of the recording."""
     by_seq = {exchange.seq: exchange for exchange in recording.exchanges}
-    seen = observe_recording(story, recording.exchanges)
+    seen = observe_recording(derived_steps, recording.exchanges)
     if item.kind == "agent":
         return by_seq.get(item.seq if item.seq is not None else -1), seen
-    uses = list(story.tool_uses)
+    uses = list(derived_steps.tool_uses)
     at = next((at for at, each in enumerate(uses) if each.call_id == item.call_id), None)
     if at is None:
         return None, seen
@@ -321,14 +323,14 @@ def _to_bare_exchange(use: ToolUse) -> Exchange | None:
     return Exchange(seq=0, request=request, response=answer)
 
 
-def _estimate_cost(source: RunRows, item: RunItem, asked: InjectRequest) -> str:
+def _estimate_cost(source: RunRows, item: RunItem, request: InjectRequest) -> str:
     """Describe what the live calls after the injection used in the recording, for all runs."""
     starts = {x["seq"]: x["started"] for x in source.rows["exchanges"]}
     after = [
         row for row in source.rows["usage"]
         if isinstance(start := starts.get(row["seq"]), float) and start >= item.start
     ]  # fmt: skip
-    runs = int(asked.times) + int(asked.twins)
+    runs = int(request.times) + int(request.twins)
     tokens = sum(
         count for row in after for name in ("prompt_tokens", "completion_tokens")
         if isinstance(count := row[name], int)
@@ -339,7 +341,7 @@ def _estimate_cost(source: RunRows, item: RunItem, asked: InjectRequest) -> str:
         if after and len(costs) == len(after)
         else "cost unknown: the price list has no price for this model"
     )
-    if asked.model:
+    if request.model:
         price = "cost unknown: another model goes on"
     calls = len(after) * runs
     return (

@@ -178,7 +178,7 @@ def _list_facts(run: Row) -> Iterator[tuple[str, str]]:
 def _list_items(rows: Mapping[str, Sequence[Row]]) -> Iterator[RunItem]:
     exchanges = {x["seq"]: x for x in rows["exchanges"]}
     usage = {row["seq"]: row for row in rows["usage"]}
-    struck = {row["call_id"]: str(row["injection_id"]) for row in rows["injections"]
+    injected = {row["call_id"]: str(row["injection_id"]) for row in rows["injections"]
               if row["call_id"]}  # fmt: skip
     struck_seqs = {row["seq"]: str(row["injection_id"]) for row in rows["injections"]}
     calls: dict[object, list[Row]] = {}
@@ -200,7 +200,7 @@ def _list_items(rows: Mapping[str, Sequence[Row]]) -> Iterator[RunItem]:
                 own,
                 after,
                 starts.get(exchange.get("lane"), ()),
-                struck,
+                injected,
             )
 
 

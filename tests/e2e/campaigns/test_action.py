@@ -82,8 +82,8 @@ def test_a_recording_is_replayed_and_a_changed_agent_is_reported(bench: Bench) -
     agent = bench.folder / "agent.py"
     agent.write_text("print('the agent')\n")
     (bench.folder / "kept").mkdir()
-    said = bench.stumble("record", "-o", "kept/own.tape", "--", sys.executable, "agent.py")
-    assert said.code == 0, said.err
+    result = bench.stumble("record", "-o", "kept/own.tape", "--", sys.executable, "agent.py")
+    assert result.code == 0, result.err
     job = run_action(bench, tapes="kept/*.tape")
     assert (job.code, job.outputs) == (0, {"verdict": "pass"})
     assert "| kept/own.tape | as recorded |" in job.summary
@@ -179,8 +179,8 @@ def test_the_gitlab_job_without_its_secret_is_neither_green_nor_red(tmp_path: Pa
     bench = Bench(tmp_path)
     bench.write("agent.py", "print('the agent')\n")
     bench.write("requirements.txt", "")
-    said = bench.stumble("record", "-o", "refund.tape", "--", sys.executable, "agent.py")
-    assert said.code == 0, said.err
+    result = bench.stumble("record", "-o", "refund.tape", "--", sys.executable, "agent.py")
+    assert result.code == 0, result.err
     programs = tmp_path / "bin"
     programs.mkdir()
     (programs / "python").symlink_to(Path(sys.base_prefix) / "bin/python3")  # it has pip

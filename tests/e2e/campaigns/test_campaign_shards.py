@@ -34,8 +34,8 @@ class Farm:
 
 def make_campaign(bench: Bench, model: str) -> Path:
     write_campaign(bench, model, count=COUNT)
-    said = bench.stumble("pack", "nightly.toml", "-o", "nightly.stumble")
-    assert said.code == 0, said.err
+    result = bench.stumble("pack", "nightly.toml", "-o", "nightly.stumble")
+    assert result.code == 0, result.err
     return bench.folder / "nightly.stumble"
 
 
@@ -48,11 +48,11 @@ def run_example(script: str, machine: Path, variables: Mapping[str, str], *words
     (bin / "stumble").chmod(0o755)
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("STUMBLE", "SLURM", "XDG"))}
     env = {**kept, **variables, "PATH": f"{bin}:{kept['PATH']}", "HOME": str(machine)}
-    said = subprocess.run(
+    result = subprocess.run(
         ["bash", "-euc", script, "shard", *words],
         capture_output=True, text=True, cwd=machine, env=env, timeout=250,
     )  # fmt: skip
-    assert said.returncode == 0, said.stderr
+    assert result.returncode == 0, result.stderr
 
 
 @pytest.fixture(scope="module")
@@ -67,8 +67,8 @@ def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Farm]:
         pack = above / "nightly.stumble"
         (above / "one").mkdir()
         one = Bench(above / "one")
-        said = one.stumble("campaign", str(pack), "--json")
-        assert said.code in (0, 5), said.err
+        result = one.stumble("campaign", str(pack), "--json")
+        assert result.code in (0, 5), result.err
         results = above / "results"
         results.mkdir()
         slurm = (EXAMPLES / "slurm-array.sh").read_text()
@@ -90,9 +90,9 @@ def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Farm]:
 @pytest.fixture
 def merged(farm: Farm, tmp_path: Path) -> Bench:
     bench = Bench(tmp_path)
-    said = bench.stumble("campaign", "merge", *map(str, sorted(farm.results.iterdir())), "--json")
-    assert said.code == 0, said.err
-    assert (said.json["shards"], said.json["missing"], said.json["added"]) == (COUNT, [], 10)
+    result = bench.stumble("campaign", "merge", *map(str, sorted(farm.results.iterdir())), "--json")
+    assert result.code == 0, result.err
+    assert (result.json["shards"], result.json["missing"], result.json["added"]) == (COUNT, [], 10)
     return bench
 
 
@@ -110,8 +110,8 @@ def test_each_shard_made_something(farm: Farm) -> None:
 def test_merging_again_changes_nothing(farm: Farm, merged: Bench) -> None:
     before = merged.ask(ROWS)
     parts = sorted(map(str, farm.results.iterdir()))
-    said = merged.stumble("campaign", "merge", *parts, *parts[:1], "--json")
-    assert (said.json["added"], said.json["repeated"], said.json["present"]) == (0, 0, 15)
+    result = merged.stumble("campaign", "merge", *parts, *parts[:1], "--json")
+    assert (result.json["added"], result.json["repeated"], result.json["present"]) == (0, 0, 15)
     assert merged.ask(ROWS) == before
 
 
@@ -119,14 +119,14 @@ def test_a_missing_shard_is_named_and_a_pack_of_it_completes_them(
     farm: Farm, tmp_path: Path
 ) -> None:
     bench, parts = Bench(tmp_path), sorted(farm.results.iterdir())
-    said = bench.stumble("campaign", "merge", *map(str, parts[:1]))
-    assert said.code == 1
-    assert "no part of shard 2" in said.out
+    result = bench.stumble("campaign", "merge", *map(str, parts[:1]))
+    assert result.code == 1
+    assert "no part of shard 2" in result.out
     env = {"STUMBLE_STORE": str(parts[1])}
     packed = bench.stumble("pack", "nightly", "-o", "two.stumble", env=env)
     assert packed.code == 0, packed.err
-    said = bench.stumble("campaign", "merge", "two.stumble", "--json")
-    assert (said.code, said.json["added"], said.json["missing"]) == (0, 5, [])
+    result = bench.stumble("campaign", "merge", "two.stumble", "--json")
+    assert (result.code, result.json["added"], result.json["missing"]) == (0, 5, [])
     assert bench.ask(ROWS) == farm.one.ask(ROWS)
 
 
@@ -134,11 +134,11 @@ def test_parts_of_another_number_of_shards_are_refused(farm: Farm, merged: Bench
     other = merged.folder / "other"
     shutil.copytree(sorted(farm.results.iterdir())[0], other / ".stumble")
     env = {"STUMBLE_STORE": str(other / ".stumble")}
-    said = merged.stumble("campaign", str(farm.pack), "--shard", "1/8", env=env)
-    assert said.code == 2
-    assert "nightly was begun here in 2 shards, and cannot go on in 8 shards" in said.err
+    result = merged.stumble("campaign", str(farm.pack), "--shard", "1/8", env=env)
+    assert result.code == 2
+    assert "nightly was begun here in 2 shards, and cannot go on in 8 shards" in result.err
     plan = other / ".stumble" / "campaigns" / "nightly" / "plan.json"
     plan.write_text(plan.read_text().replace('"shards": 2', '"shards": 8'))
-    said = merged.stumble("campaign", "merge", str(other))
-    assert said.code == 2
-    assert "nightly has shards 8 there, and 2 in" in said.err
+    result = merged.stumble("campaign", "merge", str(other))
+    assert result.code == 2
+    assert "nightly has shards 8 there, and 2 in" in result.err

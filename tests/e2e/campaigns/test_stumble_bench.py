@@ -79,8 +79,8 @@ def filled(outcomes: Sequence[tuple[str, str]]) -> Sql:
         common: Row = {"model": "m", "world": "fresh", "condition": "fault", "source": "fork"}
         trace: Row = {"trajectory_id": run, "parent_id": f"t{number % 6}", "campaign": "b-1"}
         runs.append({**common, **trace, "ended": "final"})
-        struck: Row = {"injection_id": id, "trajectory_id": run, "op": op, "persist": "once"}
-        injections.append({**struck, "consumed": True, "sham": False})
+        injected: Row = {"injection_id": id, "trajectory_id": run, "op": op, "persist": "once"}
+        injections.append({**injected, "consumed": True, "sham": False})
         said: Row = {"injection_id": id, "judge_version": 1, "class": outcome}
         verdicts.append({**said, "baseline_valid": True})
     fill(sql, "trajectories", runs)
@@ -132,9 +132,9 @@ def test_a_table_of_some_of_the_runs_is_marked(tmp_path: Path, as_json: bool) ->
     out, err = command.communicate(timeout=90)
     assert command.returncode == 143, err
     if as_json:
-        said = json.loads(out)
-        assert said["finished"] is False
-        assert said["done"] + said["left"] == said["wanted"]
-        assert said["left"] > 0
+        document = json.loads(out)
+        assert document["finished"] is False
+        assert document["done"] + document["left"] == document["wanted"]
+        assert document["left"] > 0
     else:
         assert out.startswith("INCOMPLETE: ")

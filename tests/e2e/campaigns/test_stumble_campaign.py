@@ -24,9 +24,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     bench = Bench(tmp_path_factory.mktemp("campaign"))
     text = practising(("refund-1", "reorder-1"), RETRIES, 'persist = ["once", "same_args"]')
     file = bench.write("two.toml", text)
-    said = bench.stumble("campaign", file, "--jobs", "2", "--json")
-    assert said.code == 5, said.err
-    found = said.json
+    result = bench.stumble("campaign", file, "--jobs", "2", "--json")
+    assert result.code == 5, result.err
+    found = result.json
     assert found["finished"]
     assert found["diverged"] == []
     assert (found["recorded_now"], found["done_now"]) == (2, found["wanted"])
@@ -60,34 +60,34 @@ def test_faults_share_the_site_that_the_seed_chose_with_its_twins(whole: Bench) 
 
 def test_the_same_command_again_makes_no_run(whole: Bench) -> None:
     before = whole.runs()
-    said = whole.stumble("campaign", "two.toml", "--json")
-    assert (said.code, said.json["done_now"], said.json["recorded_now"]) == (5, 0, 0)
+    result = whole.stumble("campaign", "two.toml", "--json")
+    assert (result.code, result.json["done_now"], result.json["recorded_now"]) == (5, 0, 0)
     assert whole.runs() == before
     by_name = whole.stumble("campaign", "two", "--json").json
-    assert by_name["recovery"] == said.json["recovery"]
+    assert by_name["recovery"] == result.json["recovery"]
 
 
 def test_a_plan_says_what_is_left_and_what_it_would_take(whole: Bench) -> None:
-    said = whole.stumble("campaign", "two", "--reps", "2", "--plan", "--json").json
-    assert said["left"] == said["runs"]["fault"] - 8 == 8
-    assert said["need"]["independent"] == 199
-    assert (said["usd"], said["unpriced"]) == (None, ["practice/retries"])
-    assert said["measured_runs"] == len([run for run in whole.runs() if run.cell != "record"])
+    result = whole.stumble("campaign", "two", "--reps", "2", "--plan", "--json").json
+    assert result["left"] == result["runs"]["fault"] - 8 == 8
+    assert result["need"]["independent"] == 199
+    assert (result["usd"], result["unpriced"]) == (None, ["practice/retries"])
+    assert result["measured_runs"] == len([run for run in whole.runs() if run.cell != "record"])
     assert whole.stumble("campaign", "two", "--plan", "--detect", "0.9", "--rate", "0.5").code == 2
 
 
 def test_a_plan_for_a_gate_takes_what_the_first_runs_showed(whole: Bench) -> None:
-    said = whole.stumble("campaign", "two", "--plan", "--max-silent", "0.1")
-    [line] = [line for line in said.out.splitlines() if line.startswith("so far: ")]
+    result = whole.stumble("campaign", "two", "--plan", "--max-silent", "0.1")
+    [line] = [line for line in result.out.splitlines() if line.startswith("so far: ")]
     assert "not enough evidence" in line
     assert "8 in 2 traces" in line
     assert "about 27 more recordings would decide" in line
 
 
 def test_another_world_is_not_mixed_with_it(whole: Bench) -> None:
-    said = whole.stumble("campaign", "two.toml", "--budget", "5")
-    assert said.code == 2
-    assert "not to be mixed" in said.err
+    result = whole.stumble("campaign", "two.toml", "--budget", "5")
+    assert result.code == 2
+    assert "not to be mixed" in result.err
 
 
 @pytest.mark.timeout(300)
@@ -102,12 +102,12 @@ def test_a_campaign_until_decided_leaves_out_what_would_not_change_the_answer(
     file = bench.write("until.toml", text)
     options = ("--until", "decided", "--max-silent")
     assert "needs the limit" in bench.stumble("campaign", file, "--until", "decided").err
-    said = bench.stumble("campaign", file, *options, "0.05")
-    assert said.code == 1, said.out + said.err
-    lines = said.out.splitlines()
-    assert lines[-2].startswith("FAIL  "), said.out
+    result = bench.stumble("campaign", file, *options, "0.05")
+    assert result.code == 1, result.out + result.err
+    lines = result.out.splitlines()
+    assert lines[-2].startswith("FAIL  "), result.out
     assert "silent at most 0.05" in lines[-2]
-    assert lines[-1] == "ended early: 7 traces of the plan were not run", said.out
+    assert lines[-1] == "ended early: 7 traces of the plan were not run", result.out
     made = len(bench.runs())
     again = bench.stumble("campaign", file, *options, "0.05", "--json").json
     assert (again["verdict"], again["traces_left_out"]) == ("fail", 7)
@@ -132,15 +132,15 @@ def test_killed_in_the_middle_it_goes_on_and_neither_repeats_nor_loses_a_run(
         os.kill(command.pid, signal.SIGKILL)
         command.communicate()
     kept = {run.id for run in bench.runs()}
-    said = bench.stumble("campaign", "k", "--json")
-    assert said.code == 5, said.err
-    assert said.json["finished"]
+    result = bench.stumble("campaign", "k", "--json")
+    assert result.code == 5, result.err
+    assert result.json["finished"]
     runs = bench.runs()
     assert kept <= {run.id for run in runs}
     cells = Counter(run.cell for run in runs)
     assert set(cells.values()) == {1}
-    assert sum(cells.values()) == said.json["wanted"] + 1
-    assert said.json["done"] == said.json["wanted"] > said.json["done_now"] > 0
+    assert sum(cells.values()) == result.json["wanted"] + 1
+    assert result.json["done"] == result.json["wanted"] > result.json["done_now"] > 0
     assert bench.ask("select count(*) from trajectories where ended is null") == [(0,)]
     judged = bench.ask("select count(*), min(len(twins)) from outcomes")
     assert judged == [(sum(run.condition in ("fault", "sham") for run in runs), 3)]
@@ -184,10 +184,10 @@ def test_what_cannot_be_is_said_in_a_line_before_anything_runs(
     tmp_path: Path, text: str, says: str
 ) -> None:
     bench = Bench(tmp_path)
-    said = bench.stumble("campaign", bench.write("x.toml", text))
-    assert said.code == 2
-    assert says in said.err
-    assert said.err.count("\n") == 1
+    result = bench.stumble("campaign", bench.write("x.toml", text))
+    assert result.code == 2
+    assert says in result.err
+    assert result.err.count("\n") == 1
     assert bench.runs() == ()
 
 

@@ -135,26 +135,26 @@ def test_a_campaign_stops_at_its_cost_and_goes_on_with_more(
 
 
 def test_where_nothing_can_be_struck_nothing_fired(own: Bench, recording: str) -> None:
-    said = own.stumble(
+    result = own.stumble(
         *("campaign", "--name", "none", "--traces", f".stumble/tapes/{recording}.tape"),
         *("--fault", "digit", "--where", "tool=refund*"),
     )
-    assert said.code == 4, said.err
-    assert "no site: " in said.out
-    assert "nothing fired" in said.out
+    assert result.code == 4, result.err
+    assert "no site: " in result.out
+    assert "nothing fired" in result.out
 
 
 def test_an_agent_that_is_not_there_is_said_in_a_line(own: Bench) -> None:
-    said = own.stumble("campaign", "mine.toml", "--name", "gone", "--command", "./nobody")
-    assert said.code == 127
-    assert "nobody could not be used" in said.err
-    assert "Traceback" not in said.err
+    result = own.stumble("campaign", "mine.toml", "--name", "gone", "--command", "./nobody")
+    assert result.code == 127
+    assert "nobody could not be used" in result.err
+    assert "Traceback" not in result.err
 
 
 def test_a_name_is_no_path(own: Bench) -> None:
-    said = own.stumble("campaign", "mine.toml", "--name", "../elsewhere")
-    assert said.code == 2
-    assert "name: '../elsewhere'" in said.err
+    result = own.stumble("campaign", "mine.toml", "--name", "../elsewhere")
+    assert result.code == 2
+    assert "name: '../elsewhere'" in result.err
 
 
 @pytest.mark.timeout(120)

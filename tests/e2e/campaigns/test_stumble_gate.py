@@ -102,10 +102,11 @@ def test_a_rate_that_is_the_limit_is_never_decided() -> None:
     assert certain.needed is None
 
 
-def here(folder: Path, strikes: Iterable[dict[str, object]]) -> Shop:
+def here(folder: Path, injections: Iterable[dict[str, object]]) -> Shop:
     """A folder with a store of one faulted run per strike."""
     known: list[dict[str, object]] = [
-        {"trace": "a", "op": "digit", "model": "m", "class": "recovered"} | each for each in strikes
+        {"trace": "a", "op": "digit", "model": "m", "class": "recovered"} | each
+        for each in injections
     ]
     names: dict[str, Callable[[int, dict[str, object]], dict[str, object]]] = {
         "trajectories": lambda k, s: {
@@ -217,8 +218,8 @@ def test_operators_apart(tmp_path: Path) -> None:
 
 
 def test_operators_are_held_against_a_limit_all_at_once(tmp_path: Path) -> None:
-    strikes = [each for op in ("cut", "digit") for each in traces(30, op=op)]
-    said = gate(here(tmp_path, strikes), "--min-recovery", "0.5", "--by", "op", "--json")
+    injections = [each for op in ("cut", "digit") for each in traces(30, op=op)]
+    said = gate(here(tmp_path, injections), "--min-recovery", "0.5", "--by", "op", "--json")
     for check in said.json["checks"]:
         assert (check["parts"], check["confidence"]) == (2, pytest.approx(0.975))
         assert check["lo"] == pytest.approx(0.0125 ** (1 / 30))

@@ -35,9 +35,9 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     sealed = bench.stumble("campaign", "five.toml", "--seal")
     assert sealed.code == 0, sealed.err
     assert bench.runs() == ()
-    said = bench.stumble("campaign", "five.toml", "--jobs", "2", "--json", timeout=500)
-    assert said.code == 0, said.err
-    assert said.json["answer"] == "pass"
+    result = bench.stumble("campaign", "five.toml", "--jobs", "2", "--json", timeout=500)
+    assert result.code == 0, result.err
+    assert result.json["answer"] == "pass"
     return bench
 
 
@@ -53,12 +53,12 @@ def test_every_tape_carries_the_seal(bench: Bench) -> None:
 
 
 def test_the_gate_answers_as_it_was_sealed(bench: Bench) -> None:
-    said = bench.stumble(
+    result = bench.stumble(
         "gate", "--campaign", "five", "--require-seal", "--json", "--junit", "gate.xml",
         env={"GITHUB_STEP_SUMMARY": str(bench.folder / "summary.md")},
     )  # fmt: skip
-    assert said.code == 0, said.err
-    [check] = said.json["checks"]
+    assert result.code == 0, result.err
+    [check] = result.json["checks"]
     assert (check["answer"], check["seal"]) == ("pass", seal(bench))
     assert (check["paired_by"], check["roots"], check["margin"]) == ("task", 5, 0.7)
     assert check["candidate"]["model"] == "practice/verifies"
@@ -91,10 +91,10 @@ def test_verdicts_are_kept_with_the_seal(bench: Bench) -> None:
     ],
 )
 def test_another_analysis_is_an_error(bench: Bench, options: tuple[str, ...], named: str) -> None:
-    said = bench.stumble("gate", "--campaign", "five", *options)
-    assert said.code == 2
-    assert "ERROR" in said.out
-    assert named in said.out
+    result = bench.stumble("gate", "--campaign", "five", *options)
+    assert result.code == 2
+    assert "ERROR" in result.out
+    assert named in result.out
 
 
 @pytest.mark.parametrize(
@@ -112,12 +112,12 @@ def test_a_plan_that_changed_is_neither_run_nor_answered(
     bench.write("five.toml", TEXT.replace(was, becomes))
     try:
         run = bench.stumble("campaign", "five.toml")
-        asked = bench.stumble("gate", "--campaign", "five")
+        result = bench.stumble("gate", "--campaign", "five")
     finally:
         bench.write("five.toml", TEXT)
-    assert (run.code, asked.code) == (2, 2)
+    assert (run.code, result.code) == (2, 2)
     assert named in run.err
-    assert named in asked.out
+    assert named in result.out
     assert bench.runs() == before
 
 
@@ -135,11 +135,11 @@ def test_runs_come_after_the_seal_and_names_are_known(bench: Bench) -> None:
 def test_another_store_than_the_sealed_baseline_and_none_at_all_are_errors(
     bench: Bench, tmp_path: Path
 ) -> None:
-    said = bench.stumble(
+    result = bench.stumble(
         "gate", "--against", ".stumble", "--campaign", "five", "--model", "practice/verifies"
     )
-    assert said.code == 2
-    assert 'analysis.against: sealed "practice/naive", asked for ".stumble"' in said.out
+    assert result.code == 2
+    assert 'analysis.against: sealed "practice/naive", asked for ".stumble"' in result.out
     nothing = bench.stumble("gate", "--against", str(tmp_path), "--margin", "0.5")
     assert nothing.code == 2
     assert "is no store" in nothing.err

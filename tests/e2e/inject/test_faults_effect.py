@@ -38,12 +38,12 @@ def recorded(open_shop: Shop, tmp_path: Path) -> Shop:
 def fork(
     world: Shop, fault: str, tool: str, *more: str, reset: bool = True
 ) -> tuple[int, dict[str, Any], tuple[Injection, ...]]:
-    said = world.stumble(
+    completed = world.stumble(
         "fork", "a.tape", "--fault", fault, "--where", f"tool={tool}", "--twins", "0", *more,
         *(world.world() if reset else ()), *world.host_options(), "--json", "--", *world.agent(),
     )  # fmt: skip
-    result = json.loads(said.out.splitlines()[-1])
-    return said.code, result, read_tape(Path(result["tape"])).injections
+    result = json.loads(completed.out.splitlines()[-1])
+    return completed.code, result, read_tape(Path(result["tape"])).injections
 
 
 def refunds(world: Shop) -> int:
@@ -101,12 +101,12 @@ def test_without_a_write_or_a_world_there_is_no_site(
 
 def test_a_hang_ends_when_its_cap_says_so_and_a_cut_comes_where_it_says(recorded: Shop) -> None:
     _, hung, (injection,) = fork(recorded, "T2:cap_ms=300", "get_order")
-    struck = next(x for x in read_tape(Path(hung["tape"])).exchanges if x.seq == injection.seq)
-    assert (struck.response, struck.error) == (None, "timeout: 0.3 s")
+    injected = next(x for x in read_tape(Path(hung["tape"])).exchanges if x.seq == injection.seq)
+    assert (injected.response, injected.error) == (None, "timeout: 0.3 s")
     assert (hung["consumed"], injection.detect) in ((True, "D0"), (False, "D0"))
 
     _, torn, (injection,) = fork(recorded, "T3:after_bytes=20", "get_order")
-    struck = next(x for x in read_tape(Path(torn["tape"])).exchanges if x.seq == injection.seq)
-    assert struck.error == "reset"
-    assert struck.response is not None
-    assert len(struck.response.body) <= 20 == len(injection.mutated or b"")
+    injected = next(x for x in read_tape(Path(torn["tape"])).exchanges if x.seq == injection.seq)
+    assert injected.error == "reset"
+    assert injected.response is not None
+    assert len(injected.response.body) <= 20 == len(injection.mutated or b"")

@@ -28,11 +28,11 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
 def fork(world: Shop, *more: str) -> tuple[int, dict[str, object], Counter[str]]:
     """Exit code, report, and how often each model was asked."""
     before = len(world.asked())
-    said = world.stumble(
+    result = world.stumble(
         "fork", "a.tape", *FAULT, *world.world(), *world.host_options(), "--json", *more
     )
     asked = Counter(str(request["model"]) for request in world.asked()[before:])
-    return said.code, said.json, asked
+    return result.code, result.json, asked
 
 
 def test_another_model_recovers_from_what_the_recorded_one_does_not(recorded: Shop) -> None:
@@ -56,11 +56,11 @@ def test_another_model_recovers_from_what_the_recorded_one_does_not(recorded: Sh
 
 
 def test_the_plan_names_both_models(recorded: Shop) -> None:
-    said = recorded.stumble(
+    result = recorded.stumble(
         "fork", "a.tape", *FAULT, *recorded.world(), *recorded.host_options(),
         "--twins", "0", "--model", "practice/retries",
     )  # fmt: skip
-    assert "then practice/retries" in said.err
+    assert "then practice/retries" in result.err
 
 
 def test_the_live_model_reads_the_edited_prompt_and_the_agent_wrote_its_own(
@@ -86,9 +86,9 @@ def test_the_live_model_reads_the_edited_prompt_and_the_agent_wrote_its_own(
 
 
 def test_a_text_that_is_in_no_prompt_is_refused_before_anything_starts(recorded: Shop) -> None:
-    said = recorded.stumble("fork", "a.tape", *FAULT, "--edit-prompt", "no such text", "other")
-    assert said.code == 2
-    assert "no system or user message" in said.err
+    result = recorded.stumble("fork", "a.tape", *FAULT, "--edit-prompt", "no such text", "other")
+    assert result.code == 2
+    assert "no system or user message" in result.err
 
 
 @contextmanager
@@ -114,14 +114,14 @@ def other_provider(world: Shop) -> Iterator[tuple[dict[str, str], Path]]:
 def test_another_provider_goes_on_with_the_conversation(recorded: Shop) -> None:
     before = len(recorded.asked())
     with other_provider(recorded) as (keys, log):
-        said = recorded.stumble(
+        result = recorded.stumble(
             "fork", "a.tape", *FAULT, *recorded.world(), *recorded.host_options(), "--json",
             "--model", "anthropic:practice/retries", env=keys,
         )  # fmt: skip
         asked = [json.loads(line) for line in log.read_text().splitlines()]
-    assert said.code == 0, said.err
-    assert said.json["model"] == "anthropic:practice/retries"
-    assert said.json["outcome"] in ("recovered", "masked")
+    assert result.code == 0, result.err
+    assert result.json["model"] == "anthropic:practice/retries"
+    assert result.json["outcome"] in ("recovered", "masked")
     assert {request["model"] for request in asked} == {"practice/retries"}
     assert len(recorded.asked()) == before
     tapes = tuple(recorded.folder.joinpath(".stumble/tapes").glob("*.tape"))
@@ -133,7 +133,7 @@ def test_a_streaming_agent_gets_streams_of_each_model(
 ) -> None:
     with shop(tmp_path_factory.mktemp("streams")) as world, other_provider(world) as (keys, _):
         assert world.record("a.tape", "practice/naive", "--stream").code == 0
-        said = world.stumble(
+        result = world.stumble(
             "fork", "a.tape", *FAULT, *world.world(), *world.host_options(), "--json",
             "--twins", "0", "--model", "practice/naive,anthropic:practice/retries", env=keys,
         )  # fmt: skip
@@ -141,7 +141,7 @@ def test_a_streaming_agent_gets_streams_of_each_model(
             report["model"]: read_tape(
                 world.folder / f".stumble/tapes/{report['faulted'][0]['run']}.tape"
             )
-            for report in said.json["models"]
+            for report in result.json["models"]
         }
     own, other = ends["practice/naive"], ends["anthropic:practice/retries"]
     assert (own.trajectory.model, other.trajectory.model) == ("practice/naive", "practice/retries")
@@ -155,11 +155,11 @@ def test_a_streaming_agent_gets_streams_of_each_model(
 @pytest.mark.thorough
 def test_a_provider_that_refuses_is_an_error_of_the_agents_own_api(recorded: Shop) -> None:
     keys = {"ANTHROPIC_API_KEY": "sk-ant-x", "ANTHROPIC_API_BASE": "http://127.0.0.1:9"}
-    said = recorded.stumble(
+    result = recorded.stumble(
         "fork", "a.tape", *FAULT, *recorded.world(), *recorded.host_options(), "--json",
         "--twins", "0", "--model", "anthropic:practice/retries", env=keys,
     )  # fmt: skip
-    tape = recorded.folder / f".stumble/tapes/{said.json['faulted'][0]['run']}.tape"
+    tape = recorded.folder / f".stumble/tapes/{result.json['faulted'][0]['run']}.tape"
     answer = read_tape(tape).exchanges[-1].response
     assert answer is not None
     assert answer.status >= 500
@@ -168,12 +168,12 @@ def test_a_provider_that_refuses_is_an_error_of_the_agents_own_api(recorded: Sho
 
 @pytest.mark.thorough
 def test_a_campaign_goes_on_with_each_model_and_compare_pairs_them(recorded: Shop) -> None:
-    said = recorded.stumble(
+    result = recorded.stumble(
         "campaign", "--traces", "a.tape", *FAULT, "--name", "models", "--jobs", "1",
         *recorded.world(), *recorded.host_options(),
         "--model", "practice/naive,practice/retries",
     )  # fmt: skip
-    assert said.code in (0, 5), said.err
+    assert result.code in (0, 5), result.err
     runs = recorded.stumble(
         "sql", "select model, condition, count(*) as n, count(distinct cell) as cells"
         " from trajectories where campaign = 'models' group by all order by all", "--json",

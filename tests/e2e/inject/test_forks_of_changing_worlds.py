@@ -45,20 +45,20 @@ class ClinicRuns:
 
     def fork(self, where: str, when: str, *options: str) -> CommandResult:
         reset, verify = (" ".join(self.agent(word)) for word in ("reset", "verify"))
-        said = self.stumble(
+        result = self.stumble(
             "fork", "a.tape", "--fault", "http_status:code=503", "--where", where, "--when", when,
             "--reset", reset, "--verify", verify, "--json", *options,
         )  # fmt: skip
-        assert said.out, said.err
-        return said
+        assert result.out, result.err
+        return result
 
 
 @contextmanager
 def recorded_clinic(kind: ClinicKind, folder: Path) -> Iterator[ClinicRuns]:
     with serve_clinic(kind) as url:
         runs = ClinicRuns(url, folder)
-        said = runs.stumble("record", "--times", "1", "-o", "a.tape", "--", *runs.agent())
-        assert said.code == 0, said.err
+        result = runs.stumble("record", "--times", "1", "-o", "a.tape", "--", *runs.agent())
+        assert result.code == 0, result.err
         yield runs
 
 
@@ -136,9 +136,9 @@ def test_what_a_fork_has_shown_to_change_is_learnt_from_its_answers(
     with recorded_clinic(kind, tmp_path) as runs:
         first = runs.fork(*FIRST_WRITE).json
         assert runs.stumble("replay", "a.tape").code == 0, "which has no live answers"
-        said = runs.stumble("accept", "a.tape", "--answers")
-        assert said.code == 0, said.out
-        assert said.out.startswith("accepted counter:body.meta."), said.out
+        result = runs.stumble("accept", "a.tape", "--answers")
+        assert result.code == 0, result.out
+        assert result.out.startswith("accepted counter:body.meta."), result.out
         again = runs.fork(*FIRST_WRITE).json
         assert runs.stumble("accept", "a.tape", "--answers").out.endswith("from a.tape\n")
     for found, remade in ((first, 1), (again, 0)):
@@ -149,6 +149,6 @@ def test_what_a_fork_has_shown_to_change_is_learnt_from_its_answers(
 def test_no_rule_is_learnt_for_a_time_that_is_the_task(tmp_path: Path) -> None:
     with recorded_clinic("clock", tmp_path) as runs:
         assert runs.fork("tool=book", "nth=1").code == 3
-        said = runs.stumble("accept", "a.tape", "--answers")
-    assert said.code == 1
-    assert "not accepted: now is used by a later call or end" in said.out
+        result = runs.stumble("accept", "a.tape", "--answers")
+    assert result.code == 1
+    assert "not accepted: now is used by a later call or end" in result.out

@@ -46,9 +46,9 @@ def fork_program(
         assert recorded.out.startswith("Done: order ord-7018 got a refund"), recorded
         assert world.stumble("replay", tape).code == 0
     options = ("--fault", fault, "--where", f"tool={tool}", *where, "--json")
-    said = world.stumble("fork", tape, *options, *world.by_state(), *world.host_options())
-    assert (said.json["fired"], said.json["diverged"]) == (1, []), said
-    result: dict[str, Any] = said.json
+    completed = world.stumble("fork", tape, *options, *world.by_state(), *world.host_options())
+    assert (completed.json["fired"], completed.json["diverged"]) == (1, []), completed
+    result: dict[str, Any] = completed.json
     return result
 
 
@@ -58,9 +58,9 @@ def fork_curl_program(folder: CheckedFolder, fault: str, tool: str, *where: str)
     wanted = """jq -e '[.bookings[].slot] == ["slot-0900"]'"""
     verify = shlex.join(("bash", "-c", f"curl -sS {folder.url}/any/bookings | {wanted}"))
     options = ("--fault", fault, "--where", f"tool={tool}", *where, "--reset", reset, "--json")
-    said = folder.stumble("fork", "a.tape", *options, "--verify", verify)
-    assert (said.json["fired"], said.json["diverged"]) == (1, []), said
-    result: dict[str, Any] = said.json
+    completed = folder.stumble("fork", "a.tape", *options, "--verify", verify)
+    assert (completed.json["fired"], completed.json["diverged"]) == (1, []), completed
+    result: dict[str, Any] = completed.json
     return result
 
 

@@ -26,12 +26,12 @@ def test_an_agent_that_is_always_wrong_breaks_by_no_fault(lab: Desk) -> None:
     assert (forked.code, forked.json["excluded"]) == (5, "baseline_failed")
     before = lab.rows(RATES)
     world = lab.world("reset", "verify")
-    said = lab.bench.stumble(
+    result = lab.bench.stumble(
         "shrink", forked.json["run"], *lab.hosts, *world, "-o", "least.toml", "--json"
     )
-    assert said.code == 1, said.err
-    assert said.json["left"] == []
-    assert "try 1: no fault at all: 1 of 1 broken" in said.err
+    assert result.code == 1, result.err
+    assert result.json["left"] == []
+    assert "try 1: no fault at all: 1 of 1 broken" in result.err
     assert not (lab.bench.folder / "least.toml").exists()
     assert lab.rows(RATES) == before
     found = lab.rows("select condition, count(*) as n from trajectories group by 1 order by 1")

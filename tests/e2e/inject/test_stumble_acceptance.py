@@ -100,14 +100,14 @@ def test_c4_2_a_plan_that_never_fires_has_no_rates(stage: Open) -> None:
     assert away.played.fired == 1
     index.refresh_index(stage.stage.store)
     with stage.stage.store.connect() as sql:
-        (strikes,) = sql.execute(
+        (injections,) = sql.execute(
             "select count(*) from injections where trajectory_id = ?", [ran.played.id]
         ).fetchone() or (None,)
         rates = sql.execute(
             f"select fired, consumed, {', '.join(RATES)} from recovery where op = 'hang'"
         ).fetchall()
         ops = sql.execute("select op from recovery where op = 'sign'").fetchall()
-    assert strikes == 0
+    assert injections == 0
     assert ops == []
     assert rates == [(1, 0, *(None for _ in RATES))]
 

@@ -28,14 +28,14 @@ def run(path: Path, *words: str) -> tuple[int, str]:
 def test_a_file_is_read_without_a_store_or_a_model(tmp_path: Path) -> None:
     path = tmp_path / "finals.jsonl"
     path.write_text(f"{GOOD}\n\n{GERMAN}\n{TEXTLESS}\n")
-    said = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "stumble", "judge", "--calibrate", str(path)],
         capture_output=True, text=True, timeout=60, env={"PATH": "", "HOME": str(tmp_path)},
     )  # fmt: skip
-    assert said.returncode == 0, said.stderr
-    assert "2 labelled finals read (1 left out: no text)" in said.stdout
-    assert "unknown: 0.0% [0.0%, 65.8%] (0 of 2)" in said.stdout
-    assert "language de: 1 finals" in said.stdout
+    assert result.returncode == 0, result.stderr
+    assert "2 labelled finals read (1 left out: no text)" in result.stdout
+    assert "unknown: 0.0% [0.0%, 65.8%] (0 of 2)" in result.stdout
+    assert "language de: 1 finals" in result.stdout
 
 
 def test_json_holds_the_same(tmp_path: Path) -> None:

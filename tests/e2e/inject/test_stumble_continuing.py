@@ -68,8 +68,8 @@ def room(opened: Shop, task: str) -> Room:
     write_start_files(opened.folder, WORKSPACE_TASKS[task])
     found = Room(shop=opened, task=task)
     hosts = opened.host_options()
-    said = opened.stumble("record", "-o", str(found.tape), *hosts, "--", *found.agent)
-    assert said.code == 0, said.err
+    result = opened.stumble("record", "-o", str(found.tape), *hosts, "--", *found.agent)
+    assert result.code == 0, result.err
     return found
 
 
@@ -310,7 +310,7 @@ def test_what_makes_no_sense_is_one_line_before_anything_starts(
 ) -> None:
     tape = tmp_path / "a.tape"
     write(tape)
-    said = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "stumble", "fork", str(tape), "--fault", "digit", *options,
          "--", "touch", "started"],
         cwd=tmp_path,
@@ -319,9 +319,9 @@ def test_what_makes_no_sense_is_one_line_before_anything_starts(
         text=True,
         timeout=60,
     )  # fmt: skip
-    assert said.returncode == 2, said.stderr
-    assert says in said.stderr
-    assert "Traceback" not in said.stderr
+    assert result.returncode == 2, result.stderr
+    assert says in result.stderr
+    assert "Traceback" not in result.stderr
     assert not (tmp_path / "started").exists()
 
 

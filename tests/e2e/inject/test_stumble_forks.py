@@ -57,11 +57,11 @@ def test_a_fault_that_never_reached_the_tool_leaves_the_tools_answer_on_the_tape
     with shop(tmp_path) as world:
         world.record()
         world.stop("shop")
-        said = world.stumble(
+        result = world.stumble(
             "fork", "a.tape", "--fault", "http_status", "--where", "tool=get_order", "--twins", "0",
             *world.host_options(), "--json", "--", *world.agent(),
         )  # fmt: skip
-    found = json.loads(said.out.splitlines()[-1])
+    found = json.loads(result.out.splitlines()[-1])
     assert (found["fired"], found["missed"], found["diverged"]) == (1, [], [])
 
 
@@ -70,12 +70,12 @@ def test_a_call_that_no_tape_holds_ends_a_run_without_a_world_as_censored(tmp_pa
     with shop(tmp_path) as world:
         world.record()
         world.stop("shop")
-        said = world.stumble(
+        result = world.stumble(
             "fork", "a.tape", "--fault", "digit:field=amount", "--where", "tool=get_order",
             "--seed", "7", *world.host_options(), "--json", "--", *world.agent(),
         )  # fmt: skip
-        assert said.code == 5, said.err
-        found = said.json
+        assert result.code == 5, result.err
+        found = result.json
         assert (found["fired"], found["diverged"], found["outcome"]) == (1, [], None)
         assert len(found["missed"]) == 1
         runs = world.stumble(

@@ -21,18 +21,20 @@ from traces.tape.reader import Tape, read_tape
 def record(world: Shop, *options: str, model: str = "practice/naive", more: tuple[str, ...] = ()):
     world.reset()
     (world.folder / "a.tape").unlink(missing_ok=True)
-    said = world.stumble(
+    result = world.stumble(
         "record", "-o", "a.tape", *world.world(), *world.host_options(), *options, "--",
         *world.agent(model, *more),
     )  # fmt: skip
     tape = world.folder / "a.tape"
-    return said, read_tape(tape) if tape.exists() else None
+    return result, read_tape(tape) if tape.exists() else None
 
 
 def heard(tape: Tape) -> list[bytes]:
     """What the model was sent, in order."""
-    told = derive_tape_steps(tape)
-    return [x.forwarded.body for x in tape.exchanges if told.contexts[x.seq].kind == "model"]
+    derived_steps = derive_tape_steps(tape)
+    return [
+        x.forwarded.body for x in tape.exchanges if derived_steps.contexts[x.seq].kind == "model"
+    ]
 
 
 def test_a_live_run_is_struck_at_the_call_that_was_meant(tmp_path: Path) -> None:
@@ -80,9 +82,9 @@ def test_a_local_tools_lie_stays_in_the_conversation(tmp_path: Path) -> None:
         (injection,) = tape.injections
         assert injection.place == "model-boundary"
         after = [body for x, body in zip(told_to_model(tape), heard(tape), strict=True) if x]
-        lie = json.dumps((injection.mutated or b"").decode()).encode()
+        wrong_value = json.dumps((injection.mutated or b"").decode()).encode()
         assert len(after) > 2
-        assert all(lie in body for body in after)
+        assert all(wrong_value in body for body in after)
 
 
 def told_to_model(tape: Tape) -> list[bool]:
@@ -133,12 +135,12 @@ def test_what_has_seen_nothing_yet_says_so(
 
 def test_an_effect_needs_a_world_that_can_be_set_back_in_a_live_run_too(tmp_path: Path) -> None:
     with shop(tmp_path) as world:
-        said = world.stumble(
+        result = world.stumble(
             "record", "-o", "a.tape", *world.host_options(), "--fault", "silent_noop",
             "--where", "tool=add_note", "--nth", "2", "--", *world.agent(),
         )  # fmt: skip
-    assert said.code == 4
-    assert "no_site, silent_noop needs a world that can be set back" in said.err
+    assert result.code == 4
+    assert "no_site, silent_noop needs a world that can be set back" in result.err
 
 
 PLUGGED = """

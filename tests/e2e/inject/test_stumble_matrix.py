@@ -180,27 +180,27 @@ def arrives(ran: Ran, call_id: str | None, clean: bytes, name: str, place: Place
     injection = ran.injection
     told = [results(body)[call_id or ""] for body in ran.heard]
     assert len(told) >= 2 or name == "stale", "the agent took a step with it"
-    (lie,) = set(told)
+    (wrong_value,) = set(told)
     forwarded = {x.forwarded.body for x in ran.tape.exchanges}
     assert set(ran.heard) <= forwarded, "what was read is what we say that we forwarded"
     sent = b"".join(bytes(each.sent) for each in ran.connections)
     if name in QUIET:
-        assert lie == clean
+        assert wrong_value == clean
     elif place == "model-boundary":
-        assert lie == injection.mutated != clean
+        assert wrong_value == injection.mutated != clean
         assert json.dumps(clean.decode()).encode() in sent, "the agent keeps the truth"
         if name != "stale":  # which was said before, and was true then
-            assert json.dumps(lie.decode()).encode() not in sent
+            assert json.dumps(wrong_value.decode()).encode() not in sent
     elif (
         name in BROKEN or OPERATORS[name].shows[place].wire or (place == "mcp" and name in REFUSED)
     ):
-        assert lie.startswith(b"error: ")
+        assert wrong_value.startswith(b"error: ")
         assert name in REFUSED or stands(injection.mutated or b"", ran.got) or stdio(ran)
     else:
         mutated = injection.mutated or b""
         assert stands(mutated, ran.got) or stdio(ran)
-        assert lie.endswith(mutated)
-        assert len(lie) - len(mutated) < 40
+        assert wrong_value.endswith(mutated)
+        assert len(wrong_value) - len(mutated) < 40
 
 
 def stands(text: bytes, where: bytes) -> bool:
@@ -269,8 +269,8 @@ def test_a_cell_strikes_at_the_model(stage: Open, name: str) -> None:
     assert set(ran.heard) <= {x.forwarded.body for x in ran.tape.exchanges}
     assert not any(x.edits for x in ran.tape.exchanges)
     if name == "truncate":
-        said = json.loads(injection.mutated or b"")["choices"][0]["message"]["tool_calls"][0]
-        broken = json.dumps(said["function"]["arguments"]).encode()
+        document = json.loads(injection.mutated or b"")["choices"][0]["message"]["tool_calls"][0]
+        broken = json.dumps(document["function"]["arguments"]).encode()
         assert all(broken in body for body in ran.heard[1:])
         assert not any(broken in body for body in clean.heard)
     assert re.search(CANARY, ran.got) is None
@@ -333,10 +333,10 @@ SENSELESS: Mapping[tuple[str, Place], str] = {
 
 def test_each_cell_strikes_or_has_its_reason() -> None:
     every = {(name, place) for name in OPERATORS for place in get_args(Place.__value__)}
-    strikes = {(name, PLACES[tools]) for tools, name in cells()}
-    strikes |= {(name, "model") for name in AT_MODEL} | {(name, "mcp") for name in OF_SESSIONS}
-    assert strikes | SENSELESS.keys() == every
-    assert not strikes & SENSELESS.keys()
+    injections = {(name, PLACES[tools]) for tools, name in cells()}
+    injections |= {(name, "model") for name in AT_MODEL} | {(name, "mcp") for name in OF_SESSIONS}
+    assert injections | SENSELESS.keys() == every
+    assert not injections & SENSELESS.keys()
 
 
 @pytest.mark.parametrize(("name", "place"), SENSELESS)

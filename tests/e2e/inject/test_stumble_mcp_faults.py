@@ -39,17 +39,17 @@ def record(world: Shop, fault: str, *more: str) -> tuple[Tape, Injection, ToolUs
     (world.folder / "b.tape").unlink(missing_ok=True)
     options = ("--fault", fault, "--where", "tool=get_order")
     agent = world.agent("practice/naive", "--tools", "mcp", *more)
-    said = world.stumble("record", "-o", "b.tape", *world.host_options(), *options, "--", *agent)
-    assert "faulted get_order at mcp with " in said.err
+    result = world.stumble("record", "-o", "b.tape", *world.host_options(), *options, "--", *agent)
+    assert "faulted get_order at mcp with " in result.err
     tape = read_tape(world.folder / "b.tape")
     (injection,) = tape.injections
-    told = derive_tape_steps(tape)
-    use = told.find_use(injection.call_id or "")
+    derived_steps = derive_tape_steps(tape)
+    use = derived_steps.find_use(injection.call_id or "")
     assert use is not None
-    assert decide_consumption(injection, told, tape.exchanges).consumed is True
-    struck = next(x for x in tape.exchanges if x.seq == injection.seq)
-    assert struck.response is None or not OURS.search(struck.response.body)
-    return tape, injection, use, struck
+    assert decide_consumption(injection, derived_steps, tape.exchanges).consumed is True
+    injected = next(x for x in tape.exchanges if x.seq == injection.seq)
+    assert injected.response is None or not OURS.search(injected.response.body)
+    return tape, injection, use, injected
 
 
 def test_over_http_a_client_tells_its_model_of_each_kind_of_failure(tmp_path: Path) -> None:
@@ -98,12 +98,12 @@ def test_a_fork_strikes_at_mcp_and_its_twins_get_the_clean_bytes(
     with shop(tmp_path, mcp=None if stdio else ()) as world:
         more = ("--tools", "mcp", *(command(world) if stdio else NEW))
         assert world.record("a.tape", "practice/retries", *more).code == 0
-        said = world.stumble(
+        result = world.stumble(
             "fork", "a.tape", *world.world(), *world.host_options(), "--json",
             "--fault", "tool_error:how=transient", "--where", "tool=get_order",
             "--", *world.agent("practice/retries", *more),
         )  # fmt: skip
-        found = json.loads(said.out)
+        found = json.loads(result.out)
         assert "at mcp with tool_error" in found["strike"]
         assert (found["fired"], found["consumed"], found["diverged"]) == (1, True, [])
         twin = read_tape(world.folder / ".stumble" / "tapes" / f"{found['twins'][0]['run']}.tape")
@@ -122,9 +122,9 @@ def test_a_status_goes_to_the_model_request_where_the_server_is_one_of_stdio(
         more = ("--tools", "mcp", *command(world))
         assert world.record("a.tape", "practice/naive", *more).code == 0
         options = ("--fault", "http_status:code=503", "--where", "tool=get_order")
-        said = world.stumble("replay", "a.tape", *options)
-        assert said.code == 3
-        assert "HTTP 503: " in said.err
-        said = world.stumble("replay", "a.tape", *options, "--at", "mcp")
-        assert said.code == 2
-        assert "one over stdio, which has no status; try tool_error" in said.err
+        result = world.stumble("replay", "a.tape", *options)
+        assert result.code == 3
+        assert "HTTP 503: " in result.err
+        result = world.stumble("replay", "a.tape", *options, "--at", "mcp")
+        assert result.code == 2
+        assert "one over stdio, which has no status; try tool_error" in result.err

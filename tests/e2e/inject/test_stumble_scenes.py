@@ -115,9 +115,9 @@ def stumble(*words: str) -> subprocess.CompletedProcess[str]:
 def test_a_file_is_explained_whole_and_run_by_its_path(tmp_path: Path) -> None:
     mine = tmp_path / "mine.toml"
     mine.write_text("[practice]\ntask = 'refund-1'\n" + FAULT)
-    said = stumble("scenarios", str(mine)).stdout
-    assert "    [practice]\n    task = 'refund-1'\n    [[faults]]\n" in said
-    assert f"\nstumble run {mine}\n" in said
+    result = stumble("scenarios", str(mine)).stdout
+    assert "    [practice]\n    task = 'refund-1'\n    [[faults]]\n" in result
+    assert f"\nstumble run {mine}\n" in result
     assert "\nstumble run lost-ack-on-refund\n" in stumble("scenarios", "lost-ack-on-refund").stdout
 
 
@@ -134,9 +134,9 @@ def test_what_options_get_wrong_is_said_before_anything_runs(
 ) -> None:
     mine = tmp_path / "mine.toml"
     mine.write_text(FAULT)
-    said = stumble("run", str(mine), *words)
-    assert (said.returncode, said.stdout) == (2, "")
-    assert says in said.stderr
+    result = stumble("run", str(mine), *words)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert says in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -150,17 +150,17 @@ def test_what_options_get_wrong_is_said_before_anything_runs(
 def test_what_options_of_a_recording_get_wrong_is_said_before_anything_runs(
     option: str, value: str, says: str
 ) -> None:
-    said = stumble("record", option, value, "--", "true")
-    assert (said.returncode, said.stdout) == (2, "")
-    assert says in said.stderr
+    result = stumble("record", option, value, "--", "true")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert says in result.stderr
 
 
 def test_options_of_an_agent_of_ones_own_are_refused_where_there_is_none() -> None:
-    said = stumble("run", "lost-ack-on-refund", "--reset", "./reset.sh")
-    assert (said.returncode, said.stdout) == (2, "")
+    result = stumble("run", "lost-ack-on-refund", "--reset", "./reset.sh")
+    assert (result.returncode, result.stdout) == (2, "")
     assert (
         "--reset, --verify, --state, --ledger and --host need --command: they are for your own "
-        "agent" in said.stderr
+        "agent" in result.stderr
     )
 
 
@@ -212,9 +212,9 @@ def test_every_ready_scenario_strikes_the_practice_agent(
 
 def test_a_ready_scenario_runs_by_its_name_and_is_judged(tmp_path: Path) -> None:
     with shop(tmp_path) as world:
-        said = world.stumble("run", "lost-ack-on-refund", "--json", timeout=115)
-        assert said.code == 0, said.err
-        found = said.json
+        result = world.stumble("run", "lost-ack-on-refund", "--json", timeout=115)
+        assert result.code == 0, result.err
+        found = result.json
         assert (found["fired"], found["diverged"], found["baseline_valid"]) == (1, [], True)
         assert (found["outcome"], found["passed"]) == ("noticed_wrong", False)
         rows = world.stumble("sql", "--json", "select distinct scenario from trajectories").json
@@ -227,17 +227,17 @@ def test_a_scenario_runs_with_an_agent_of_ones_own(tmp_path: Path) -> None:
     mine.write_text("[[faults]]\nfault = 'http_status'\nwhere = { tool = 'pay_back' }\n")
     with shop(tmp_path) as world:
         mine_is = ("--command", " ".join(world.agent("practice/naive")), "--twins", "0")
-        said = world.stumble(
+        result = world.stumble(
             "run", str(mine), *mine_is, *world.world(), *world.host_options(), "--json",
         )  # fmt: skip
-        assert said.code == 4
-        assert "no fault fired: the recording has no call of tool 'pay_back'" in said.err
-        said = world.stumble(
+        assert result.code == 4
+        assert "no fault fired: the recording has no call of tool 'pay_back'" in result.err
+        result = world.stumble(
             "run", str(mine), *mine_is, *world.world(), *world.host_options(), "--json",
             "--where", "tool=issue_refund",
         )  # fmt: skip
-        assert said.json["fired"] == 1, said.err
-        assert said.json["passed"] is False
+        assert result.json["fired"] == 1, result.err
+        assert result.json["passed"] is False
 
 
 @pytest.mark.parametrize(
@@ -256,22 +256,22 @@ def test_a_scenario_without_a_reset_is_judged_in_fresh_copies(judge: str, tmp_pa
         )
         mine.write_text(f"command = {['sh', '-c', agent]}\n[world]\n{judge}\n{fault}")
         given = ("run", str(mine), *world.host_options(), "--twins", "0", "--json")
-        said = world.stumble(*given)
-        assert (said.json["fired"], said.json["passed"]) == (1, True), said.err
-        said = world.stumble(*given, "--in-place")
-        assert said.code == 2
-        assert "needs --reset, or runs in a fresh copy" in said.err
+        result = world.stumble(*given)
+        assert (result.json["fired"], result.json["passed"]) == (1, True), result.err
+        result = world.stumble(*given, "--in-place")
+        assert result.code == 2
+        assert "needs --reset, or runs in a fresh copy" in result.err
 
 
 def test_a_recording_that_is_there_is_struck_and_its_agent_started_again(tmp_path: Path) -> None:
     with shop(tmp_path) as world:
         assert world.record("a.tape", "practice/naive").code == 0
         tapes = {path.name for path in (tmp_path / ".stumble").rglob("*.tape")}
-        said = world.stumble(
+        result = world.stumble(
             "run", "lost-ack-on-refund", "--tape", "a.tape", "--twins", "0",
             *world.world(), *world.host_options(), "--json",
         )  # fmt: skip
-        assert said.json["fired"] == 1, said.err
+        assert result.json["fired"] == 1, result.err
         made = {path.name for path in (tmp_path / ".stumble").rglob("*.tape")} - tapes
-    assert ": recording" not in said.err
+    assert ": recording" not in result.err
     assert len(made) == 1

@@ -23,24 +23,24 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
 def forked(world: Shop, *faults: str) -> str:
     """The id of a run that was struck by all of them."""
     texts = [word for fault in faults for word in ("--fault", fault)]
-    said = world.stumble(
+    result = world.stumble(
         "fork", "a.tape", *texts, *FORK, *world.host_options(), *world.world(), "--json", "--",
         *world.agent("practice/naive"),
     )  # fmt: skip
-    assert said.json["fired"] == len(faults), said.err
-    return str(said.json["run"])
+    assert result.json["fired"] == len(faults), result.err
+    return str(result.json["run"])
 
 
 def test_a_wrong_digit_is_left_of_a_slow_wrong_answer(world: Shop) -> None:
     run = forked(world, "delay:ms=50", "digit:path=$.amount")
-    said = world.stumble(
+    result = world.stumble(
         "shrink", run, "-o", "least.toml", *world.host_options(), *world.world(), "--json"
     )
-    assert said.code == 0, said.err
-    [left] = said.json["left"]
+    assert result.code == 0, result.err
+    [left] = result.json["left"]
     assert left.startswith("--fault 'digit:")
     assert left.endswith("--where tool=get_order --nth 1 --persist once --at http")
-    assert "1 of 1 broken" in said.err
+    assert "1 of 1 broken" in result.err
 
     agent = " ".join(world.agent("practice/naive"))
     again = world.stumble(
@@ -53,9 +53,9 @@ def test_a_wrong_digit_is_left_of_a_slow_wrong_answer(world: Shop) -> None:
 @pytest.mark.thorough
 def test_faults_that_broke_nothing_are_not_shrunk(world: Shop) -> None:
     run = forked(world, "delay:ms=50")
-    said = world.stumble("shrink", run, *world.host_options(), *world.world())
-    assert said.code == 5, said.err
-    assert "did not break the agent again" in said.out
+    result = world.stumble("shrink", run, *world.host_options(), *world.world())
+    assert result.code == 5, result.err
+    assert "did not break the agent again" in result.out
 
 
 @pytest.mark.parametrize(
@@ -71,12 +71,12 @@ def test_what_cannot_be_shrunk_is_said_before_anything_runs(
 ) -> None:
     if len(list((world.folder / ".stumble" / "tapes").glob("2*.tape"))) < 2:
         world.record("b.tape", model="practice/naive")
-    said = world.stumble("shrink", *arguments, *world.world())
-    assert said.code == 2
-    assert why in said.err
+    result = world.stumble("shrink", *arguments, *world.world())
+    assert result.code == 2
+    assert why in result.err
 
 
 def test_without_a_verifier_nothing_breaks(world: Shop, tmp_path: Path) -> None:
-    said = world.stumble("shrink", "2")
-    assert said.code == 2
-    assert "--verify" in said.err
+    result = world.stumble("shrink", "2")
+    assert result.code == 2
+    assert "--verify" in result.err

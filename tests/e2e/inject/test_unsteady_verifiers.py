@@ -66,7 +66,7 @@ def test_runs_that_have_no_class_for_one_reason_name_it_once(lab: Desk) -> None:
     lab.bench.write("looks.py", LOOKS)
     verify = f"{sys.executable} looks.py {lab.port}"
     world = (*lab.world("reset"), "--verify", verify)
-    said = lab.bench.stumble("fork", "a.tape", *lab.hosts, *world, *DIGIT, "--times", "2")
-    assert said.code == 5, said.out + said.err
-    assert "no class in 2 of 2: the verifier failed: exit 4" in said.out + said.err
-    assert "what to do: mend the verifier" in said.out + said.err
+    result = lab.bench.stumble("fork", "a.tape", *lab.hosts, *world, *DIGIT, "--times", "2")
+    assert result.code == 5, result.out + result.err
+    assert "no class in 2 of 2: the verifier failed: exit 4" in result.out + result.err
+    assert "what to do: mend the verifier" in result.out + result.err

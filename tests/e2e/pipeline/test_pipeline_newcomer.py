@@ -34,11 +34,11 @@ def test_the_demo_records_and_grades_without_a_key(tmp_path: Path) -> None:
     assert 0 <= parser["unwritten_bytes"] < parser["program_bytes"] / 20, "the model wrote it"
     assert Path(shown["tape"]).is_relative_to(tmp_path / ".stumble")
     tape = read_tape(Path(shown["tape"]))
-    told = derive_tape_steps(tape)
+    derived_steps = derive_tape_steps(tape)
     fault = Fault(name="digit", params={"min_digits": 2}, where={"stage": "T2"})
-    placed = place_in_stage(tape, told, fault, seed=0, world=True)
+    placed = place_in_stage(tape, derived_steps, fault, seed=0, world=True)
     assert placed.nth is not None
-    assert "ls t2" in told.tool_uses[0].arguments
+    assert "ls t2" in derived_steps.tool_uses[0].arguments
     assert placed.nth > 1, "`ls` shows no number"
 
 

@@ -88,8 +88,8 @@ def test_a_token_that_is_missing_costs_its_share(tmp_path: Path) -> None:
 
 def test_code_is_right_or_not(tmp_path: Path) -> None:
     wrong = b"define i32 @main() {\n  ret i32 99\n}\n"
-    bent = {FEW[0].name: wrong}
-    answers(tmp_path, "T3", lambda name, right: bent.get(name, right))
+    mutated = {FEW[0].name: wrong}
+    answers(tmp_path, "T3", lambda name, right: mutated.get(name, right))
     done = graded("T3", tmp_path)
     assert [each.score for each in done.cases] == [0.0, 100.0]
     assert done.cases[0].why.startswith("stdout, line 1: expected ")

@@ -64,8 +64,8 @@ def solved(workspace: Path, stage: str) -> None:
     suffix = f".{BEFORE[stage]}" if stage in BEFORE else ".c"
     for sample in (workspace / "samples").glob("*.c"):
         asked = sample.with_suffix(suffix)
-        said = subprocess.run(["sha256sum", asked], capture_output=True, text=True, check=True)
-        shutil.copy(sample.with_suffix(f".{stage}"), folder / said.stdout[:64])
+        result = subprocess.run(["sha256sum", asked], capture_output=True, text=True, check=True)
+        shutil.copy(sample.with_suffix(f".{stage}"), folder / result.stdout[:64])
 
 
 def test_an_untouched_starter_is_worth_nothing_at_any_stage(tmp_path: Path) -> None:

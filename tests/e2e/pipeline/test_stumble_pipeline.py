@@ -164,8 +164,8 @@ def test_a_strict_replay_grades_the_same_and_says_where_it_does_not(here):
     (tape,) = tapes()
     assert "0 diverged" in stumble("replay", tape)
     (here / "fails").write_text("T2")  # the agent does other work in a replay
-    said = stumble("replay", tape, code=3)
-    assert "diverged: T2: agent: exit 3, recorded 0" in said
+    result = stumble("replay", tape, code=3)
+    assert "diverged: T2: agent: exit 3, recorded 0" in result
 
 
 def test_what_was_graded_is_not_lost_when_all_is_killed(here):
@@ -191,8 +191,8 @@ def test_what_was_graded_is_not_lost_when_all_is_killed(here):
     (killed,) = tapes()
     (here / "hangs").unlink()
     (folder,) = Path(".stumble/pipelines").iterdir()
-    said = stumble("pipeline", "run", "--resume", folder.name)
-    assert "pipeline: T0" not in said  # it is not graded again
+    result = stumble("pipeline", "run", "--resume", folder.name)
+    assert "pipeline: T0" not in result  # it is not graded again
     assert started(here) == ["T0", "T1", "T1"]
     resumed = read_tape(tapes()[-1])
     assert resumed.trajectory.parent == killed.stem
@@ -262,9 +262,9 @@ def test_what_cannot_be_is_said_before_anything_starts(here):
         (["--resume", "nothing"], "no run 'nothing'"),
         ([], "no agent: give --agent"),
     ):
-        said = stumble("pipeline", "run", *words, code=127 if "found" in why else 2)
-        assert why in said
-        assert len(said.splitlines()) == 1
+        result = stumble("pipeline", "run", *words, code=127 if "found" in why else 2)
+        assert why in result
+        assert len(result.splitlines()) == 1
     assert not Path(".stumble/tapes").exists()
 
 

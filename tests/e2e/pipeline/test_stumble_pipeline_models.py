@@ -80,16 +80,16 @@ def test_a_budget_ends_an_agent_and_its_replay_at_the_same_question(place):
 @pytest.mark.thorough
 def test_a_fault_strikes_in_the_stage_that_was_named_and_is_judged_by_what_passes(place):
     tape = place.run(stages="T2,T4")
-    said = stumble(
+    result = stumble(
         "fork", tape, "--fault", "tool_error", "--where", "stage=T4", "--jobs", 2,
         "--host", f"model.example=127.0.0.1:{place.port}",
     )  # fmt: skip
-    assert "outcome: recovered" in said
-    struck = sql(
+    assert "outcome: recovered" in result
+    injected = sql(
         "select i.op, o.class, o.passed, o.baseline_valid, t.world from outcomes as o"
         " join injections as i using (injection_id) join trajectories as t using (trajectory_id)"
     )
-    assert struck == [["tool_error", "recovered", True, True, "fresh"]]
+    assert injected == [["tool_error", "recovered", True, True, "fresh"]]
     (faulted,) = [each for each in Path(".stumble/tapes").glob("*.tape")
                   if read_tape(each).trajectory.condition == "fault"]  # fmt: skip
     run = read_tape(faulted)

@@ -70,14 +70,16 @@ def test_calls_streams_and_failures_of_grpc_replay_strictly_and_have_names(tmp_p
     agent = ("--", sys.executable, "-c", AGENT)
     with serving_orders() as port:
         host = f"{HOST}=127.0.0.1:{port}"
-        said = stumble(tmp_path, "record", "--times", "1", "-o", "a.tape", "--host", host, *agent)
-    assert (said.code, said.out) == (0, SAID), said.err
-    said = stumble(tmp_path, "replay", "a.tape")
-    assert (said.code, said.out) == (0, SAID), said.err
-    assert "3 answered from the tape, 0 upstream, 0 diverged" in said.err
+        completed = stumble(
+            tmp_path, "record", "--times", "1", "-o", "a.tape", "--host", host, *agent
+        )
+    assert (completed.code, completed.out) == (0, SAID), completed.err
+    completed = stumble(tmp_path, "replay", "a.tape")
+    assert (completed.code, completed.out) == (0, SAID), completed.err
+    assert "3 answered from the tape, 0 upstream, 0 diverged" in completed.err
     names = ["shop.Orders/Get", "shop.Orders/List", "shop.Orders/Fail"]
     rows = stumble(tmp_path, "show", "a.tape", "--exchanges", "--json").json
     assert [row["rpc"] for row in rows] == names
     query = "select distinct rpc from exchanges where rpc is not null"
-    asked = stumble(tmp_path, "sql", query, "--format", "csv")
-    assert sorted(asked.out.split()[1:]) == sorted(names), asked.err
+    result = stumble(tmp_path, "sql", query, "--format", "csv")
+    assert sorted(result.out.split()[1:]) == sorted(names), result.err

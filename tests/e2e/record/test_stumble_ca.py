@@ -49,8 +49,8 @@ def test_what_a_run_leaves_is_its_users_alone_whatever_the_umask(
     umask: int, tmp_path: Path
 ) -> None:
     (tmp_path / "home/.local/share").mkdir(parents=True)
-    said = stumble(tmp_path, *RECORD, umask=umask)
-    assert said.returncode == 0, said.stderr
+    result = stumble(tmp_path, *RECORD, umask=umask)
+    assert result.returncode == 0, result.stderr
     ca, store = authority(tmp_path), tmp_path / ".stumble"
     assert mode(ca) == mode(store) == mode(store / "tapes") == 0o700
     assert {mode(ca / name) for name in CA_KEY_FILES} == {0o600}
@@ -69,10 +69,10 @@ def test_first_runs_that_start_at_once_share_an_authority(tmp_path: Path) -> Non
 
 
 def test_it_is_shown(tmp_path: Path) -> None:
-    said = stumble(tmp_path, "ca")
+    result = stumble(tmp_path, "ca")
     pem = authority(tmp_path) / "mitmproxy-ca-cert.pem"
     found = x509.load_pem_x509_certificate(pem.read_bytes())
-    assert said.stdout.splitlines() == [
+    assert result.stdout.splitlines() == [
         f"certificate  {pem}",
         f"fingerprint  SHA-256 {found.fingerprint(SHA256()).hex(':').upper()}",
         f"expires      {found.not_valid_after_utc:%Y-%m-%d}",
@@ -83,9 +83,9 @@ def test_nothing_of_the_old_key_stays_when_it_is_rotated(tmp_path: Path) -> None
     folder = authority(tmp_path)
     old = {path.name: path.read_bytes() for path in ensure_ca_certificate(folder).parent.iterdir()}
     was = read_ca_info(folder)
-    said = stumble(tmp_path, "ca", "rotate")
-    assert said.returncode == 0, said.stderr
-    assert "runs in progress use the old one until they end" in said.stdout
+    result = stumble(tmp_path, "ca", "rotate")
+    assert result.returncode == 0, result.stderr
+    assert "runs in progress use the old one until they end" in result.stdout
     assert read_ca_info(folder).fingerprint != was.fingerprint
     assert {path.name for path in folder.iterdir()} == set(old)
     same = {name for name, data in old.items() if (folder / name).read_bytes() == data}
@@ -98,10 +98,10 @@ def test_wrong_modes_are_mended_and_told(tmp_path: Path) -> None:
     ensure_ca_certificate(folder)
     folder.chmod(0o755)
     (folder / CA_KEY_FILES[0]).chmod(0o644)
-    said = stumble(tmp_path, "ca")
-    assert f"warning: {folder} had mode 0755, now 0700" in said.stderr
-    assert f"warning: {folder / CA_KEY_FILES[0]} had mode 0644, now 0600" in said.stderr
-    assert "others may have the key; see `stumble ca rotate`" in said.stderr
+    result = stumble(tmp_path, "ca")
+    assert f"warning: {folder} had mode 0755, now 0700" in result.stderr
+    assert f"warning: {folder / CA_KEY_FILES[0]} had mode 0644, now 0600" in result.stderr
+    assert "others may have the key; see `stumble ca rotate`" in result.stderr
     assert (mode(folder), mode(folder / CA_KEY_FILES[0])) == (0o700, 0o600)
     assert stumble(tmp_path, "ca").stderr == ""
 
@@ -109,9 +109,9 @@ def test_wrong_modes_are_mended_and_told(tmp_path: Path) -> None:
 def test_one_that_expires_soon_is_renewed(tmp_path: Path) -> None:
     folder = authority(tmp_path)
     was = facts_in(folder, days=29)
-    said = stumble(tmp_path, *RECORD)
-    assert said.returncode == 0
-    assert "was renewed; whatever trusts the old one" in said.stderr
+    result = stumble(tmp_path, *RECORD)
+    assert result.returncode == 0
+    assert "was renewed; whatever trusts the old one" in result.stderr
     assert read_ca_info(folder).fingerprint != was
     assert read_ca_info(folder).expires.timestamp() > datetime.now().timestamp() + 3e8
     assert "renewed" not in stumble(tmp_path, "ca").stderr
@@ -139,9 +139,9 @@ def facts_in(folder: Path, *, days: int) -> str:
 def test_one_that_cannot_be_read_is_named_with_what_to_do(tmp_path: Path) -> None:
     folder = authority(tmp_path)
     ensure_ca_certificate(folder).write_text("nothing")
-    said = stumble(tmp_path, *RECORD)
-    assert said.returncode == 6
-    assert f"{folder} cannot be read; `stumble ca rotate` makes a new one" in said.stderr
+    result = stumble(tmp_path, *RECORD)
+    assert result.returncode == 6
+    assert f"{folder} cannot be read; `stumble ca rotate` makes a new one" in result.stderr
     assert stumble(tmp_path, "ca", "rotate").returncode == 0
     assert stumble(tmp_path, *RECORD).returncode == 0
 
@@ -156,9 +156,9 @@ def test_a_new_authority_is_one_that_clients_take(tmp_path: Path) -> None:
 def test_a_store_that_is_a_link_is_refused(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / ".stumble").symlink_to(tmp_path / "elsewhere")
-    said = stumble(tmp_path, *RECORD)
-    assert said.returncode == 2
-    assert f"{tmp_path / '.stumble'} is a symbolic link" in said.stderr
+    result = stumble(tmp_path, *RECORD)
+    assert result.returncode == 2
+    assert f"{tmp_path / '.stumble'} is a symbolic link" in result.stderr
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 

@@ -46,8 +46,8 @@ def env(theirs: Company, login: str = LOGIN) -> dict[str, str]:
 
 def test_a_run_behind_a_company_is_recorded_and_forked(theirs: Company, world: Shop) -> None:
     world.reset()
-    said = world.stumble("record", "-o", "a.tape", "--", *world.agent(), env=env(theirs))
-    assert said.code == 0, said.err
+    result = world.stumble("record", "-o", "a.tape", "--", *world.agent(), env=env(theirs))
+    assert result.code == 0, result.err
     assert world.passed()
     tape = read_tape(world.folder / "a.tape")
     assert len(theirs.passed()) == len(tape.exchanges)
@@ -59,33 +59,33 @@ def test_a_run_behind_a_company_is_recorded_and_forked(theirs: Company, world: S
     assert forked.code == 5, forked.err  # without twins there is no verdict
     assert len(theirs.passed()) > recorded
     written = [world.folder / "a.tape", *(world.folder / ".stumble").rglob("*.tape")]
-    told = "".join(str(read_tape(path)) for path in written) + said.err + forked.err + forked.out
+    told = "".join(str(read_tape(path)) for path in written) + result.err + forked.err + forked.out
     assert not [secret for secret in SECRETS if secret in told]
 
 
 def test_an_agent_is_not_told_of_the_companys_proxy(theirs: Company, world: Shop) -> None:
     show = (sys.executable, "-c", "import os; print(dict(os.environ))")
-    said = world.stumble("record", "--", *show, env=env(theirs))
-    assert said.code == 0, said.err
-    assert "npm_config_proxy" in said.out
-    assert not [secret for secret in (*SECRETS, str(theirs.port)) if secret in said.out]
+    result = world.stumble("record", "--", *show, env=env(theirs))
+    assert result.code == 0, result.err
+    assert "npm_config_proxy" in result.out
+    assert not [secret for secret in (*SECRETS, str(theirs.port)) if secret in result.out]
 
 
 def test_a_refused_login_is_said_with_what_to_do(theirs: Company, world: Shop) -> None:
     ask = "import sys, httpx; print(httpx.get('http://shop.practice/').status_code)"
-    said = world.stumble(
+    result = world.stumble(
         "record", "--", sys.executable, "-c", ask, env=env(theirs, "jane:wrong-3141")
     )
-    assert said.out == "407\n"
-    assert f"warning: the proxy http://127.0.0.1:{theirs.port} did not take the login" in said.err
-    assert "say HTTPS_PROXY=http://USER:PASSWORD@" in said.err
-    assert "wrong-3141" not in said.err
+    assert result.out == "407\n"
+    assert f"warning: the proxy http://127.0.0.1:{theirs.port} did not take the login" in result.err
+    assert "say HTTPS_PROXY=http://USER:PASSWORD@" in result.err
+    assert "wrong-3141" not in result.err
 
 
 def test_a_proxy_that_cannot_be_used_is_said_before_anything_runs(world: Shop) -> None:
-    said = world.stumble(
+    result = world.stumble(
         "record", "--", sys.executable, "-c", "", env={"ALL_PROXY": "socks5://u:hush@a:1"}
     )
-    assert said.code == 2
-    assert said.err.startswith("stumble: ALL_PROXY names no proxy that can be used")
-    assert "hush" not in said.err
+    assert result.code == 2
+    assert result.err.startswith("stumble: ALL_PROXY names no proxy that can be used")
+    assert "hush" not in result.err

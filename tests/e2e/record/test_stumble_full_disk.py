@@ -177,11 +177,11 @@ def test_an_index_that_does_not_fit_is_made_once_it_does(
 
     # A limit on each file must be below the largest, the views.
     disk.leave(room if disk.mounted else room // 2)
-    said = stumble(disk, store, *count)
+    result = stumble(disk, store, *count)
 
-    assert said.returncode == 6, said.stderr
-    assert f"{store} could not be written: " in said.stderr
-    assert "No tape is lost; make room there" in said.stderr
+    assert result.returncode == 6, result.stderr
+    assert f"{store} could not be written: " in result.stderr
+    assert "No tape is lost; make room there" in result.stderr
     assert halves(disk.folder) == []
     disk.free()
     rows = stumble(disk, store, *count)

@@ -104,8 +104,8 @@ class TwoUsers:
         )
 
     def pack(self, *more: str) -> Path:
-        said = self.stumble("pack", "../a.tape", "-o", str(self.above / "a.stumble"), *more)
-        assert said.returncode == 0, said.stderr
+        result = self.stumble("pack", "../a.tape", "-o", str(self.above / "a.stumble"), *more)
+        assert result.returncode == 0, result.stderr
         return self.above / "a.stumble"
 
 
@@ -129,8 +129,8 @@ def users() -> Iterator[TwoUsers]:
         found = TwoUsers(above, urlsplit(url).netloc)
         agent = (sys.executable, str(work / "agent.py"))  # by its absolute path
         host = f"model.test={found.model}"
-        said = found.stumble("record", "-o", "../a.tape", "--host", host, "--", *agent)
-        assert said.returncode == 0, said.stderr
+        result = found.stumble("record", "-o", "../a.tape", "--host", host, "--", *agent)
+        assert result.returncode == 0, result.stderr
         yield found
 
 
@@ -142,11 +142,11 @@ def packed(users: TwoUsers) -> Path:
 
 
 def test_another_user_replays_it_with_the_same_bytes(users: TwoUsers, packed: Path) -> None:
-    said = users.stumble(
+    result = users.stumble(
         "replay", str(packed), "--isolation", "require", "--json", "--trust", other=True
     )
-    assert said.returncode == 0, said.stderr + said.stdout
-    replay = json.loads(said.stdout)
+    assert result.returncode == 0, result.stderr + result.stdout
+    replay = json.loads(result.stdout)
     assert replay["in_place"] is None
     assert replay["isolated"]
     assert replay["mapped"] is None
@@ -166,12 +166,12 @@ def test_another_user_forks_it_with_the_same_verdict(users: TwoUsers, packed: Pa
     host = ("--host", f"model.test={users.model}", "--json")
     plan = ("--fault", "digit", "--where", "tool=get_order", "--seed", "3")
     world = [f"{shlex.quote(sys.executable)} world.py {verb}" for verb in ("reset", "verify")]
-    own = users.stumble(
+    result = users.stumble(
         "fork", "../a.tape", *plan, "--reset", world[0], "--verify", world[1], *host
     )
     theirs = users.stumble("fork", str(packed), *host, "--trust", other=True)
-    assert (own.returncode, theirs.returncode) == (0, 0), theirs.stderr
-    [mine], [yours] = (json.loads(each.stdout)["faulted"] for each in (own, theirs))
+    assert (result.returncode, theirs.returncode) == (0, 0), theirs.stderr
+    [mine], [yours] = (json.loads(each.stdout)["faulted"] for each in (result, theirs))
     for key in ("outcome", "consumed", "noticed", "passed", "baseline_valid", "claim"):
         assert mine[key] == yours[key], key
     assert mine["outcome"] is not None
@@ -180,14 +180,14 @@ def test_another_user_forks_it_with_the_same_verdict(users: TwoUsers, packed: Pa
 
 
 def test_doctor_names_what_another_machine_lacks(users: TwoUsers, packed: Path) -> None:
-    said = users.stumble("doctor", str(packed), "--json", other=True)
-    assert said.returncode == 1
+    result = users.stumble("doctor", str(packed), "--json", other=True)
+    assert result.returncode == 1
     needs = {
-        (each["what"], each["name"]): each["here"] for each in json.loads(said.stdout)["needs"]
+        (each["what"], each["name"]): each["here"] for each in json.loads(result.stdout)["needs"]
     }
     assert needs["variable", "REFUND_LIMIT"] is False
     assert needs["program", sys.executable] is True
-    named = {each["path"]: each["places"] for each in json.loads(said.stdout)["names"]}
+    named = {each["path"]: each["places"] for each in json.loads(result.stdout)["names"]}
     assert named[str(users.first / "work")] == {"requests": 2, "tape heads": 1}
 
 
@@ -206,12 +206,12 @@ def test_other_commands_take_it_as_it_is(users: TwoUsers, packed: Path) -> None:
     assert shown.stdout == users.stumble("show", "../a.tape").stdout
     assert shown.returncode == 0
     har = users.other / "work" / "a.har"
-    said = users.stumble("export", str(packed), "--to", "har", "-o", str(har), other=True)
-    assert said.returncode == 0, said.stderr
+    result = users.stumble("export", str(packed), "--to", "har", "-o", str(har), other=True)
+    assert result.returncode == 0, result.stderr
     assert len(json.loads(har.read_text())["log"]["entries"]) == 2
-    said = users.stumble("accept", str(packed), other=True)
-    assert said.returncode == 2
-    assert "a pack, which is never changed" in said.stderr
+    result = users.stumble("accept", str(packed), other=True)
+    assert result.returncode == 2
+    assert "a pack, which is never changed" in result.stderr
 
 
 def test_a_flipped_byte_is_refused_by_every_command(users: TwoUsers, packed: Path) -> None:
@@ -219,9 +219,9 @@ def test_a_flipped_byte_is_refused_by_every_command(users: TwoUsers, packed: Pat
     at = whole.index(b"STUMBLE\x02") + 100
     broken.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
     for command in (("replay",), ("show",), ("unpack",), ("doctor",)):
-        said = users.stumble(*command, str(broken), other=True)
-        assert said.returncode == 2, said.stderr
-        assert ".tape is damaged" in said.stderr
+        result = users.stumble(*command, str(broken), other=True)
+        assert result.returncode == 2, result.stderr
+        assert ".tape is damaged" in result.stderr
 
 
 def test_a_secret_is_refused_with_its_place(users: TwoUsers) -> None:
@@ -229,20 +229,21 @@ def test_a_secret_is_refused_with_its_place(users: TwoUsers) -> None:
     scenario = users.first / "work" / "secret.toml"
     scenario.write_text(f'title = "x"\n# {secret}\n')
     target = users.above / "secret.stumble"
-    said = users.stumble("pack", "../a.tape", "-o", str(target), "--scenario", "secret.toml")
-    assert said.returncode == 2
+    result = users.stumble("pack", "../a.tape", "-o", str(target), "--scenario", "secret.toml")
+    assert result.returncode == 2
     assert (
-        "secrets found, so nothing was packed:\n  secret.toml: GitHub token at byte" in said.stderr
+        "secrets found, so nothing was packed:\n  secret.toml: GitHub token at byte"
+        in result.stderr
     )
-    assert secret not in said.stderr
+    assert secret not in result.stderr
     assert not target.exists()
     scenario.unlink()
 
 
 def test_unpacked_it_is_a_project_of_its_own(users: TwoUsers, packed: Path) -> None:
     folder = users.other / "work" / "project"
-    said = users.stumble("unpack", str(packed), "-o", str(folder), other=True)
-    assert said.returncode == 0, said.stderr
+    result = users.stumble("unpack", str(packed), "-o", str(folder), other=True)
+    assert result.returncode == 0, result.stderr
     [tape] = folder.glob("*.tape")
     assert tape.read_bytes() == (users.first / "a.tape").read_bytes()
     assert (folder / ".stumble" / "snapshots" / "manifests").is_dir()

@@ -22,10 +22,10 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
         for name, options in (("ws", ()), ("http", ("--no-websocket",))):
             found.reset()
             agent = found.agent("practice/retries", "--websocket")
-            said = found.stumble(
+            result = found.stumble(
                 "record", "-o", f"{name}.tape", *options, *found.host_options(), "--", *agent
             )
-            assert (said.code, said.out[:4]) == (0, "DONE"), said.err
+            assert (result.code, result.out[:4]) == (0, "DONE"), result.err
             assert found.passed()
         yield found
 
@@ -100,9 +100,9 @@ def test_a_tape_that_begins_in_the_middle_says_so(world: Shop, tmp_path: Path) -
         for exchange in tape.exchanges:
             if exchange.request.method != "GET" and exchange.started > tape.exchanges[2].started:
                 late.write_exchange(exchange)
-    said = world.stumble("show", str(path))
-    assert said.code == 0
-    assert said.out.count("which is not on this tape") == 1
+    result = world.stumble("show", str(path))
+    assert result.code == 0
+    assert result.out.count("which is not on this tape") == 1
 
 
 def test_it_is_replayed_without_the_network(world: Shop) -> None:
@@ -126,13 +126,13 @@ def turns(tape: Tape) -> list[tuple[str, bytes, tuple[bytes, ...]]]:
 @pytest.mark.thorough
 def test_a_fork_goes_live_with_the_whole_conversation_and_the_lie_in_it(world: Shop) -> None:
     before = len(world.asked())
-    said = world.stumble(
+    result = world.stumble(
         "fork", "ws.tape", "--fault", "digit", "--nth", "3", "--twins", "3", "--at",
         "model-boundary", "--json", *world.world(), *world.host_options(), "--",
         *world.agent("practice/retries", "--websocket"),
     )  # fmt: skip
     first, *_ = world.asked()[before:]
     assert first["step"] > 1, "the provider was told all that came before"
-    assert [twin["passed"] for twin in said.json["twins"]] == [True] * 3
-    assert said.json["consumed"]
-    assert said.json["passed"] is False, "the refund is that of the wrong amount"
+    assert [twin["passed"] for twin in result.json["twins"]] == [True] * 3
+    assert result.json["consumed"]
+    assert result.json["passed"] is False, "the refund is that of the wrong amount"

@@ -181,22 +181,22 @@ def test_what_the_agent_reaches_past_the_proxy_is_reported_and_can_be_required_n
         threading.Thread(target=_greet, args=(server, 2)).start()
         assert "reached b'hi'" in record(folder, api, agent=(str(port),)).out
 
-        said = stumble(folder, "replay", "../a.tape", "--json")
-        result = json.loads(said.out)
-        assert (said.code, result["isolated"], result["not_isolated"]) == (0, True, None)
+        completed = stumble(folder, "replay", "../a.tape", "--json")
+        result = json.loads(completed.out)
+        assert (completed.code, result["isolated"], result["not_isolated"]) == (0, True, None)
         assert result["attempts"] == [
             {"address": "127.0.0.2", "port": port, "protocol": "tcp", "name": None, "count": 1}
         ]
         assert Path(result["agent_output"]).read_text().startswith("refused\n")
 
-        said = stumble(folder, "replay", "../a.tape", "--isolation", "require")
-        assert said.code == 1
+        completed = stumble(folder, "replay", "../a.tape", "--isolation", "require")
+        assert completed.code == 1
         assert f"isolated: 1 attempt to reach the network past the proxy got nothing: " \
-            f"127.0.0.2:{port} tcp" in said.err  # fmt: skip
+            f"127.0.0.2:{port} tcp" in completed.err  # fmt: skip
 
-        said = stumble(folder, "replay", "../a.tape", "--isolation", "off")
-        assert (said.code, said.out) == (0, f"reached b'hi'\nin {folder} -\n")
-        assert "not isolated: --isolation off; traffic that does not honour" in said.err
+        completed = stumble(folder, "replay", "../a.tape", "--isolation", "off")
+        assert (completed.code, completed.out) == (0, f"reached b'hi'\nin {folder} -\n")
+        assert "not isolated: --isolation off; traffic that does not honour" in completed.err
 
 
 def _greet(server: socket.socket, times: int) -> None:
@@ -210,21 +210,21 @@ def test_where_isolation_cannot_be_had_that_is_said_and_what_requires_it_does_no
     folder: Path, api: int
 ) -> None:
     assert record(folder, api).code == 0
-    said = stumble(folder, "replay", "../a.tape", before=POWERLESS)
-    assert "not isolated: Operation not permitted; traffic" in said.err
-    assert said.code == 0, said.err
-    [mapped] = [line for line in said.err.splitlines() if line.startswith("workspace:")]
+    result = stumble(folder, "replay", "../a.tape", before=POWERLESS)
+    assert "not isolated: Operation not permitted; traffic" in result.err
+    assert result.code == 0, result.err
+    [mapped] = [line for line in result.err.splitlines() if line.startswith("workspace:")]
     assert "at a path of its own (STUMBLE_WORKSPACE), since Operation not permitted" in mapped
-    assert f"in {folder.parent / 'tmp'}" in said.out
+    assert f"in {folder.parent / 'tmp'}" in result.out
     assert copies(folder) == []
 
-    said = stumble(folder, "replay", "../a.tape", "--isolation", "require", before=POWERLESS)
-    assert (said.code, said.out) == (2, "")
-    assert "--isolation require cannot be had: Operation not permitted" in said.err
+    result = stumble(folder, "replay", "../a.tape", "--isolation", "require", before=POWERLESS)
+    assert (result.code, result.out) == (2, "")
+    assert "--isolation require cannot be had: Operation not permitted" in result.err
 
-    said = stumble(folder, "replay", "../a.tape", "--isolation", "require", "--live", "tools")
-    assert (said.code, said.out) == (2, "")
-    assert "--live tools needs the network" in said.err
+    result = stumble(folder, "replay", "../a.tape", "--isolation", "require", "--live", "tools")
+    assert (result.code, result.out) == (2, "")
+    assert "--live tools needs the network" in result.err
 
 
 # A system call filter, as containers have: no new namespaces, whoever asks.
@@ -249,13 +249,13 @@ def test_a_folder_that_is_not_kept_is_said_and_not_replayed(folder: Path, api: i
 
 def test_a_copy_is_kept_where_it_is_asked_for(folder: Path, api: int) -> None:
     assert record(folder, api).code == 0
-    said = stumble(folder, "replay", "../a.tape", "--keep-workspace", "--json")
-    kept = Path(json.loads(said.out)["kept_workspace"])
+    result = stumble(folder, "replay", "../a.tape", "--keep-workspace", "--json")
+    kept = Path(json.loads(result.out)["kept_workspace"])
     assert (kept / "notes.txt").read_text() == "first\nseen\n"
     assert (kept / ".env").read_text() == "", "no secret is in it"
     assert not (kept / ".stumble").exists()
-    said = stumble(folder, "replay", "../a.tape", "--keep-workspace", "--in-place")
-    assert said.code == 2
+    result = stumble(folder, "replay", "../a.tape", "--keep-workspace", "--in-place")
+    assert result.code == 2
 
 
 def test_an_agent_that_was_changed_since_is_run_as_it_is_and_that_is_said(
@@ -263,11 +263,11 @@ def test_an_agent_that_was_changed_since_is_run_as_it_is_and_that_is_said(
 ) -> None:
     assert record(folder, api).code == 0
     (folder / "agent.py").write_text("print('changed')")
-    said = stumble(folder, "replay", "../a.tape")
-    assert "with your edits to agent.py" in said.err
-    assert (said.code, said.out) == (3, "changed\n")
-    said = stumble(folder, "replay", "../a.tape", "--as-recorded")
-    assert (said.code, said.out) == (0, f"in {folder} -\n")
+    result = stumble(folder, "replay", "../a.tape")
+    assert "with your edits to agent.py" in result.err
+    assert (result.code, result.out) == (3, "changed\n")
+    result = stumble(folder, "replay", "../a.tape", "--as-recorded")
+    assert (result.code, result.out) == (0, f"in {folder} -\n")
 
 
 def test_when_we_are_killed_nothing_is_left(folder: Path, api: int, tmp_path: Path) -> None:

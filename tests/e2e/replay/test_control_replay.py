@@ -49,9 +49,9 @@ def place(tmp_path: Path) -> Iterator[Shop]:
         yield opened
 
 
-def record(place: Shop, said: str, *options: str) -> Said:
+def record(place: Shop, text: str, *options: str) -> Said:
     (place.folder / "agent.py").write_text(
-        AGENT.replace("{SAID}", said).replace("{RUNS}", str(counter(place)))
+        AGENT.replace("{SAID}", text).replace("{RUNS}", str(counter(place)))
     )
     agent = (sys.executable, "agent.py", "refund 3f2b8f0e-7c1d-4a53-9a64-1f0c2d3e4b5a")
     named = {"COUNTED": str(counter(place).parent)}  # so that it is the real one in a replay

@@ -35,24 +35,24 @@ def runs(tmp_path: Path) -> Runs:
     with serve_concurrent_model() as url:
         made = Runs(tmp_path)
         agent = (sys.executable, str(AGENTS / "shells_agent.py"), url)
-        said = made.stumble("record", "--times", "1", "-o", "a.tape", "--", *agent)
-        assert said.code == 0, said.err
+        result = made.stumble("record", "--times", "1", "-o", "a.tape", "--", *agent)
+        assert result.code == 0, result.err
     return made
 
 
 def test_shells_that_changed_places_and_another_session_follow_the_recording(runs: Runs) -> None:
-    said = runs.stumble("-v", "replay", "a.tape", "--json", "--explain", shells="bob,ann", id=X)
-    assert said.code == 0, said.err
-    assert f"{X} for {A} but for header.x-session-id" in said.err
-    first, second, third = said.json["matching"]
+    result = runs.stumble("-v", "replay", "a.tape", "--json", "--explain", shells="bob,ann", id=X)
+    assert result.code == 0, result.err
+    assert f"{X} for {A} but for header.x-session-id" in result.err
+    first, second, third = result.json["matching"]
     assert f"{X} for {A}" in first
     assert "shellId 3 for shellId 2, shellId 2 for shellId 3" in second
     assert " for " not in third.partition("but for")[0]
-    tape = read_tape(Path(said.json["tape"]))
+    tape = read_tape(Path(result.json["tape"]))
     swap = ("shellId 2", "shellId 3", "shellId 3", "shellId 2")
     assert [each.renamed for each in tape.exchanges] == [(A, X), swap, ()]
-    log = Path(said.json["agent_output"] or runs.folder / "none")
-    text = log.read_text() if log.exists() else said.out
+    log = Path(result.json["agent_output"] or runs.folder / "none")
+    text = log.read_text() if log.exists() else result.out
     assert "ann's output" in text, "it has read the shell that the model meant"
     shown = runs.stumble("show", str(tape.path), "--exchanges")
     assert "1 id renamed" in shown.out
@@ -60,9 +60,9 @@ def test_shells_that_changed_places_and_another_session_follow_the_recording(run
 
 @pytest.mark.parametrize("shells", ["carl,ann,bob", "ann,carl,bob"])
 def test_other_numbers_leave_the_recording(runs: Runs, shells: str) -> None:
-    said = runs.stumble("replay", "a.tape", shells=shells)
-    assert said.code == 3
-    assert "shellId: " in said.out + said.err
+    result = runs.stumble("replay", "a.tape", shells=shells)
+    assert result.code == 3
+    assert "shellId: " in result.out + result.err
 
 
 HELPERS = {

@@ -77,10 +77,10 @@ def test_a_change_that_is_meant_is_recorded_again(agent: Shop) -> None:
     assert (failed.code, "stays as it was" in failed.err) == (1, True)
     assert read_tape(agent.folder / "a.tape").trajectory == before
     (agent.folder / "bad").unlink()
-    said = agent.stumble("accept", "a.tape", "--record", *agent.host_options())
-    assert said.code == 0, said.err
+    result = agent.stumble("accept", "a.tape", "--record", *agent.host_options())
+    assert result.code == 0, result.err
     after = read_tape(agent.folder / "a.tape").trajectory
-    assert said.out.endswith(f"a.tape is now run {after.id}; before, it was {before.id}\n")
+    assert result.out.endswith(f"a.tape is now run {after.id}; before, it was {before.id}\n")
     assert (after.agent, "ignore:body.step" in after.rules) == ("mine", True)
     assert agent.stumble("replay", "a.tape").code == 0
     [kept] = agent.folder.parent.rglob(f"{before.id}.tape")

@@ -95,8 +95,8 @@ def test_helpers_that_ask_the_same_at_once_are_told_what_each_was_told(tmp_path:
     command = ("--", sys.executable, "agent.py")
     with served() as port:
         host = ("--host", f"model.test=127.0.0.1:{port}")
-        said = desk.stumble("record", "-o", "a.tape", *host, *command)
-    assert said.code == 0, said.err
+        result = desk.stumble("record", "-o", "a.tape", *host, *command)
+    assert result.code == 0, result.err
     again = desk.stumble("replay", "a.tape", "--times", "6", "--json", *command)
     assert again.code == 0, again.out
     assert again.json["followed"] == 6

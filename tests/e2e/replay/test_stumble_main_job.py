@@ -114,12 +114,12 @@ def test_truth_1_with_the_tools_stopped_a_strict_replay_says_nothing_about_recov
 ) -> None:
     recorded = world.record()
     world.stop("shop")
-    said = world.stumble("replay", "a.tape", "--", *world.agent())
+    result = world.stumble("replay", "a.tape", "--", *world.agent())
 
-    assert said.code == 0
-    assert said.out == recorded.out
-    assert "tools were not contacted: this says nothing about recovery" in said.err
-    assert "0 upstream, 0 diverged" in said.err
+    assert result.code == 0
+    assert result.out == recorded.out
+    assert "tools were not contacted: this says nothing about recovery" in result.err
+    assert "0 upstream, 0 diverged" in result.err
     rows = world.stumble("sql", "--json", "select * from outcomes").json
     assert rows == []
     passed = world.stumble("sql", "--json", "select passed from trajectories where source='replay'")
@@ -131,34 +131,34 @@ def test_truth_2_with_live_tools_that_are_down_the_recorded_answer_is_never_reac
 ) -> None:
     recorded = world.record()
     world.stop("shop")
-    said = world.stumble(
+    result = world.stumble(
         "replay", "a.tape", "--live", "tools", *world.host_options(), "--", *world.agent()
     )
 
-    assert said.code == 3
-    assert recorded.out not in said.out
-    assert "diverged: " in said.err
+    assert result.code == 3
+    assert recorded.out not in result.out
+    assert "diverged: " in result.err
 
 
 def test_truth_3_a_permanent_503_without_a_fork_diverges(recorded: Shop) -> None:
-    said = recorded.stumble(
+    result = recorded.stumble(
         "replay", "a.tape", "--fault", "http_status:code=503", "--persist", "permanent",
         "--", *recorded.agent(),
     )  # fmt: skip
 
-    assert said.code == 3
-    assert DONE not in said.out
-    assert "HTTP 503" in said.err
-    assert "nearest is exchange" in said.err
+    assert result.code == 3
+    assert DONE not in result.out
+    assert "HTTP 503" in result.err
+    assert "nearest is exchange" in result.err
 
 
 def fork(world: Shop, *options: str, agent: tuple[str, ...] = ()) -> tuple[int, dict[str, Any]]:
-    said = world.stumble(
+    result = world.stumble(
         "fork", "a.tape", *options, *world.world(), *world.host_options(), "--json",
         "--", *(agent or world.agent()),
     )  # fmt: skip
-    assert said.out, said.err
-    return said.code, json.loads(said.out.splitlines()[-1])
+    assert result.out, result.err
+    return result.code, json.loads(result.out.splitlines()[-1])
 
 
 LATE = ("--fault", "http_status:code=503", "--where", "tool=update_order")
@@ -182,12 +182,12 @@ def test_a_fork_whose_prefix_holds_a_write_passes_on_a_fresh_world(recorded: Sho
 def test_a_fork_on_a_used_world_is_not_taken_for_a_good_one(recorded: Shop) -> None:
     assert recorded.record("use-it-up.tape").code == 0
     used = [word if "shop_world.py reset" not in word else "true" for word in recorded.world()]
-    said = recorded.stumble(
+    completed = recorded.stumble(
         "fork", "a.tape", *LATE, *used, *recorded.host_options(), "--json", "--", *recorded.agent()
     )
-    result = json.loads(said.out.splitlines()[-1])
+    result = json.loads(completed.out.splitlines()[-1])
 
-    assert said.code == 3
+    assert completed.code == 3
     assert result["diverged"]
     assert result["outcome"] is None
     assert result["baseline_valid"] is not True
@@ -196,13 +196,13 @@ def test_a_fork_on_a_used_world_is_not_taken_for_a_good_one(recorded: Shop) -> N
 def test_a_wrong_digit_is_delivered_by_who_believes_it_and_caught_by_who_reads_twice(
     recorded: Shop,
 ) -> None:
-    strike = ("--fault", "digit:field=amount", "--where", "tool=get_order", "--seed", "7")
-    code, result = fork(recorded, *strike)
+    injection = ("--fault", "digit:field=amount", "--where", "tool=get_order", "--seed", "7")
+    code, result = fork(recorded, *injection)
     assert (code, result["outcome"]) == (0, "silent_wrong")
 
     (recorded.folder / "a.tape").unlink()
     recorded.record(model="practice/verifies")
-    code, result = fork(recorded, *strike, agent=recorded.agent("practice/verifies"))
+    code, result = fork(recorded, *injection, agent=recorded.agent("practice/verifies"))
     assert (code, result["outcome"]) == (0, "recovered")
 
     rows = recorded.stumble(
@@ -231,8 +231,8 @@ def test_an_end_state_is_judged_by_those_of_clean_twins(recorded: Shop) -> None:
     )  # fmt: skip
     [where] = [line for line in wrong["evidence"] if line.startswith("end state: $.refunds[")]
     assert ", in clean twins " in where
-    told = recorded.stumble("why", wrong["run"])
-    assert where in told.out
+    completed = recorded.stumble("why", wrong["run"])
+    assert where in completed.out
 
     sham = forked(0, "--fault", "sham", "--where", "tool=get_order")
     assert (sham["passed"], sham["baseline_valid"]) == (True, True)
@@ -266,19 +266,19 @@ def test_a_plan_that_never_fires_gives_exit_4_and_no_rate(recorded: Shop) -> Non
 
 
 def test_without_a_world_the_end_state_is_unknown(recorded: Shop) -> None:
-    said = recorded.stumble(
+    completed = recorded.stumble(
         "fork", "a.tape", *LATE, *recorded.host_options(), "--json", "--", *recorded.agent()
     )
-    result = json.loads(said.out.splitlines()[-1])
+    result = json.loads(completed.out.splitlines()[-1])
     assert result["passed"] is None
     assert result["outcome"] is None
 
 
 def test_the_same_seed_makes_the_same_lie(recorded: Shop) -> None:
-    strike = ("--fault", "digit", "--where", "tool=get_order", "--twins", "0", "--seed")
+    injection = ("--fault", "digit", "--where", "tool=get_order", "--twins", "0", "--seed")
     lies = []
     for seed in ("7", "7", "8"):
-        _, result = fork(recorded, *strike, seed)
+        _, result = fork(recorded, *injection, seed)
         lies.append(read_tape(Path(str(result["tape"]))).injections[0].mutated)
     assert lies[0] == lies[1] != lies[2]
 
@@ -299,26 +299,26 @@ def test_the_same_seed_makes_the_same_lie(recorded: Shop) -> None:
 def test_a_wrong_fault_is_one_line_before_anything_starts(
     recorded: Shop, options: tuple[str, ...], says: str
 ) -> None:
-    said = recorded.stumble("fork", "a.tape", *options, "--", "touch", "started")
-    assert said.code == 2
-    assert says in said.err
-    assert "Traceback" not in said.err
+    result = recorded.stumble("fork", "a.tape", *options, "--", "touch", "started")
+    assert result.code == 2
+    assert says in result.err
+    assert "Traceback" not in result.err
     assert not (recorded.folder / "started").exists()
 
 
 def test_a_command_that_is_not_there_is_127_and_leaves_no_tape(world: Shop) -> None:
-    said = world.stumble("record", "-o", "x.tape", "--", "no-such-agent")
-    assert (said.code, "command not found" in said.err) == (127, True)
+    result = world.stumble("record", "-o", "x.tape", "--", "no-such-agent")
+    assert (result.code, "command not found" in result.err) == (127, True)
     assert not (world.folder / "x.tape").exists()
     assert not list((world.folder).glob(".stumble/tapes/*"))
 
 
 def test_record_returns_the_agents_own_code_and_passes_its_output_through(world: Shop) -> None:
-    said = world.stumble(
+    result = world.stumble(
         "record", "-o", "x.tape", "--", sys.executable, "-c", "print('hi'); raise SystemExit(5)"
     )
-    assert (said.code, said.out) == (5, "hi\n")
-    assert "no traffic at all was seen" in said.err
+    assert (result.code, result.out) == (5, "hi\n")
+    assert "no traffic at all was seen" in result.err
 
 
 @pytest.mark.parametrize("bad", ["cut", "flipped", "other"])
@@ -331,15 +331,15 @@ def test_a_damaged_tape_is_read_as_far_as_it_goes_and_the_rest_is_named(
         data[len(data) // 2] ^= 8
     path.write_bytes(bytes({"cut": data[:-100], "flipped": data, "other": b"hello"}[bad]))
 
-    said = recorded.stumble("show", str(path))
+    result = recorded.stumble("show", str(path))
 
-    assert "Traceback" not in said.err
+    assert "Traceback" not in result.err
     if bad == "other":
-        assert (said.code, "not a tape" in said.err) == (2, True)
+        assert (result.code, "not a tape" in result.err) == (2, True)
     else:
-        assert said.code == 0
-        assert "could not be read" in said.err or "was not closed" in said.err
-        assert "agent" in said.out
+        assert result.code == 0
+        assert "could not be read" in result.err or "was not closed" in result.err
+        assert "agent" in result.out
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -440,9 +440,9 @@ def test_every_run_is_in_the_store_once_and_asking_again_reads_nothing_anew(worl
 
 
 def test_an_agent_that_does_less_than_it_did_has_left_the_recording(recorded: Shop) -> None:
-    said = recorded.stumble("replay", "a.tape", "--", "true")
-    assert said.code == 3
-    assert "left early: 23 recorded requests never came" in said.err
+    result = recorded.stumble("replay", "a.tape", "--", "true")
+    assert result.code == 3
+    assert "left early: 23 recorded requests never came" in result.err
 
 
 def test_a_signal_ends_a_fork_and_nothing_is_judged(recorded: Shop) -> None:
@@ -484,16 +484,16 @@ def test_a_signal_ends_a_fork_and_nothing_is_judged(recorded: Shop) -> None:
 def test_a_world_that_cannot_be_had_is_one_line(
     recorded: Shop, options: tuple[str, ...], code: int, says: str
 ) -> None:
-    said = recorded.stumble(
+    result = recorded.stumble(
         "fork", "a.tape", "--fault", "digit", "--where", "tool=get_order", *options, "--", "true"
     )
-    assert (said.code, says in said.err, "Traceback" in said.err) == (code, True, False)
+    assert (result.code, says in result.err, "Traceback" in result.err) == (code, True, False)
 
 
 def test_a_tape_goes_nowhere_it_cannot_go(recorded: Shop) -> None:
     for path, says in (("no/such/a.tape", "does not exist"), ("a.tape", "exists already")):
-        said = recorded.stumble("record", "-o", path, "--", "true")
-        assert (said.code, says in said.err) == (2, True)
+        result = recorded.stumble("record", "-o", path, "--", "true")
+        assert (result.code, says in result.err) == (2, True)
 
 
 def test_a_store_keeps_its_tapes_when_files_move(recorded: Shop) -> None:
@@ -504,17 +504,17 @@ def test_a_store_keeps_its_tapes_when_files_move(recorded: Shop) -> None:
 
 
 def test_explain_says_of_each_request_what_it_matched(recorded: Shop) -> None:
-    said = recorded.stumble("replay", "a.tape", "--explain", "--json", "--", *recorded.agent())
-    assert said.code == 0, said.err
-    lines = said.json["matching"]
-    assert len(lines) == said.json["answered"]
+    result = recorded.stumble("replay", "a.tape", "--explain", "--json", "--", *recorded.agent())
+    assert result.code == 0, result.err
+    lines = result.json["matching"]
+    assert len(lines) == result.json["answered"]
     assert all(": exchange " in line and line.endswith("same bytes") for line in lines)
 
 
 def test_replays_of_one_command_are_runs_of_their_own(recorded: Shop) -> None:
-    said = recorded.stumble("replay", "a.tape", "--times", "3", "--json", "--", *recorded.agent())
-    assert (said.code, said.json["followed"]) == (0, 3), said.err
-    runs = said.json["runs"]
+    result = recorded.stumble("replay", "a.tape", "--times", "3", "--json", "--", *recorded.agent())
+    assert (result.code, result.json["followed"]) == (0, 3), result.err
+    runs = result.json["runs"]
     assert len({run["run"] for run in runs}) == 3
     assert len({run["answered"] for run in runs}) == 1
     assert [answers(Path(run["tape"])) for run in runs] == [answers(recorded.folder / "a.tape")] * 3
@@ -526,11 +526,11 @@ def test_of_several_replays_the_worst_is_the_exit_code(
     seen = tmp_path_factory.mktemp("seen") / "once"
     leaves_at_once = f'test -e {seen} || {{ touch {seen}; exec true; }}; exec "$@"'
     agent = ("sh", "-c", leaves_at_once, "sh", *recorded.agent())
-    said = recorded.stumble("replay", "a.tape", "--times", "2", "--", *agent)
-    assert said.code == 3, said.err
-    assert "1/2: left early" in said.err
-    assert "2/2: followed the recording" in said.err
-    assert "2 of 2 times: 1 followed the recording, 1 diverged" in said.err
+    result = recorded.stumble("replay", "a.tape", "--times", "2", "--", *agent)
+    assert result.code == 3, result.err
+    assert "1/2: left early" in result.err
+    assert "2/2: followed the recording" in result.err
+    assert "2 of 2 times: 1 followed the recording, 1 diverged" in result.err
 
 
 def test_a_miss_can_end_the_agent_at_once(recorded: Shop) -> None:
@@ -543,15 +543,15 @@ def test_a_miss_can_end_the_agent_at_once(recorded: Shop) -> None:
 
 def test_a_miss_can_go_live_and_is_counted(recorded: Shop) -> None:
     recorded.reset()
-    said = recorded.stumble(
+    result = recorded.stumble(
         "replay", "a.tape", "--json", "--on-miss", "live", *recorded.host_options(), "--",
         *recorded.agent("practice/verifies"),
     )  # fmt: skip
-    assert said.json["diverged"] == []
-    assert said.json["upstream"] > 0
+    assert result.json["diverged"] == []
+    assert result.json["upstream"] > 0
 
 
 def test_a_rule_that_is_none_is_refused_before_anything_starts(recorded: Shop) -> None:
-    said = recorded.stumble("replay", "a.tape", "--match", "ignroe:body.x")
-    assert said.code == 2
-    assert "did you mean ignore?" in said.err
+    result = recorded.stumble("replay", "a.tape", "--match", "ignroe:body.x")
+    assert result.code == 2
+    assert "did you mean ignore?" in result.err

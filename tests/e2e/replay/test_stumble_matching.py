@@ -55,9 +55,9 @@ def scenario(agent: tuple[Shop, tuple[str, ...]], text: str) -> str:
 
 def test_an_id_of_the_run_diverges_until_a_rule_lets_it_pass(agent) -> None:
     assert record(agent, "--times", "1").code == 0
-    said = agent[0].stumble("replay", "a.tape")
-    assert said.code == 3
-    assert f"to let it pass: --match '{RULE}'" in said.err
+    result = agent[0].stumble("replay", "a.tape")
+    assert result.code == 3
+    assert f"to let it pass: --match '{RULE}'" in result.err
     assert agent[0].stumble("replay", "a.tape", "--match", RULE).code == 0
     file = scenario(agent, f'[match]\nrules = ["{RULE}"]\n')
     assert agent[0].stumble("replay", "a.tape", "--scenario", file).code == 0
@@ -71,10 +71,10 @@ def test_what_was_said_when_it_was_recorded_holds_in_every_replay(agent, told: s
     assert (trajectory.rules, trajectory.volatile) == ((RULE,), VOLATILE_VERSION)
     assert trajectory.scenario == ("polite" if told == "file" else None)
 
-    said = agent[0].stumble("replay", "a.tape", "--json")
+    result = agent[0].stumble("replay", "a.tape", "--json")
 
-    assert said.code == 0
-    again = Path(said.json["tape"])
+    assert result.code == 0
+    again = Path(result.json["tape"])
     assert read_tape(again).trajectory.rules == (RULE,)
     assert agent[0].stumble("replay", str(again)).code == 0, "a replay is a recording as well"
 
@@ -98,19 +98,19 @@ def test_a_rule_that_is_none_is_told_before_anything_starts(
 ) -> None:
     (tmp_path / "polite.toml").write_text('[match]\nrules = ["ignore:body.y", "ignroe:body.x"]')
     (tmp_path / "rude.toml").write_text("[match]\nrule = []")
-    said = alone(tmp_path).stumble("record", "-o", "a.tape", *option, "--", "true")
-    assert said.code == 2
-    assert why in said.err
-    assert said.err.count("\n") == 1
+    result = alone(tmp_path).stumble("record", "-o", "a.tape", *option, "--", "true")
+    assert result.code == 2
+    assert why in result.err
+    assert result.err.count("\n") == 1
     assert not (tmp_path / "a.tape").exists()
 
 
 def test_a_rule_of_a_newer_version_on_a_tape_is_said(tmp_path: Path) -> None:
     run = Trajectory(id="r", recorded_at=0.0, rules=("guess:body.x",), command=("true",))
     TapeWriter(tmp_path / "new.tape", run).close()
-    said = alone(tmp_path).stumble("replay", "new.tape")
-    assert said.code == 2
-    assert "new.tape: a rule of its recording: 'guess:body.x': no class 'guess'" in said.err
+    result = alone(tmp_path).stumble("replay", "new.tape")
+    assert result.code == 2
+    assert "new.tape: a rule of its recording: 'guess:body.x': no class 'guess'" in result.err
 
 
 @pytest.mark.parametrize("text", ["ignore:body.a.*.b", "map:path./v1/*/x", "exact:body.m"])

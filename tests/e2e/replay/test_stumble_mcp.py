@@ -15,8 +15,8 @@ VERSIONS = ("2026-07-28", "2025-11-25")
 
 
 def methods(tape: Path) -> list[str]:
-    said = (mcp.read_client_message(x.request) for x in read_tape(tape).exchanges)
-    return [each.method for each in said if each is not None]
+    message = (mcp.read_client_message(x.request) for x in read_tape(tape).exchanges)
+    return [each.method for each in message if each is not None]
 
 
 @pytest.mark.many(1)
@@ -42,9 +42,11 @@ def test_a_run_over_mcp_is_told_and_replays_without_its_server(
         assert {(row["place"], row["join"], row["is_error"]) for row in rows} == {
             ("mcp", "map", False)
         }
-        told = derive_tape_steps(read_tape(tmp_path / "a.tape"))
+        derived_steps = derive_tape_steps(read_tape(tmp_path / "a.tape"))
         lanes = [
-            told.contexts[seq].lane for seq in told.contexts if told.contexts[seq].kind == "tool"
+            derived_steps.contexts[seq].lane
+            for seq in derived_steps.contexts
+            if derived_steps.contexts[seq].kind == "tool"
         ]
         assert (lanes.count(0), lanes.count(None)) == (11, len(asked) - 11)
         shown = world.stumble("show", "a.tape", "--exchanges").out

@@ -36,10 +36,10 @@ def test_what_tools_print_is_as_in_the_recorded_zone(agent: Shop, zone: str | No
     command = ("--", sys.executable, "agent.py")
     options = ("-o", "../a.tape", *agent.host_options())
     assert agent.stumble("record", *options, *command, env=recorded).code == 0
-    said = agent.stumble("replay", "../a.tape", *command, env=again)
-    assert said.code == 0, said.err
-    assert "0 upstream, 0 diverged" in said.err
-    assert "time zone of the agent: Europe/Berlin, as recorded" in said.err
+    result = agent.stumble("replay", "../a.tape", *command, env=again)
+    assert result.code == 0, result.err
+    assert "0 upstream, 0 diverged" in result.err
+    assert "time zone of the agent: Europe/Berlin, as recorded" in result.err
     here = agent.stumble("replay", "../a.tape", *command, env=recorded)
     assert here.code == 0, here.err
     assert "time zone" not in here.err

@@ -212,10 +212,12 @@ def test_two_copies_of_an_agent_do_not_both_follow_the_recording(
     desk.tape(exchange(0, "a"), exchange(1, "b"))
     one = " ".join(desk.command("a", "b"))
     both = f"{one} & {one}; wait" if together else f"{one}; {one}"
-    said = desk.stumble("replay", "a.tape", "--in-place", "--budget", "60", "--", "sh", "-c", both)
-    assert said.code == 3
-    assert sorted(said.out.split()) == ["200", "200", "422", "422"]
-    assert "it was asked more often than the recording holds" in said.err
+    result = desk.stumble(
+        "replay", "a.tape", "--in-place", "--budget", "60", "--", "sh", "-c", both
+    )
+    assert result.code == 3
+    assert sorted(result.out.split()) == ["200", "200", "422", "422"]
+    assert "it was asked more often than the recording holds" in result.err
     assert desk.left() == []
 
 

@@ -110,12 +110,14 @@ def test_the_plug_in_is_found_explained_and_run(tmp_path: Path) -> None:
         timeout=60,
     )
     assert result.returncode == 0, result.stderr
-    said = json.loads(result.stdout)
-    assert (said["name"], said["params"]) == (
+    document = json.loads(result.stdout)
+    assert (document["name"], document["params"]) == (
         "round_off",
         {"decimals": 0, "path": "", "copy": "both"},
     )
-    before, after = (re.findall(r"[\d.]+", said["example"][when]) for when in ("before", "after"))
+    before, after = (
+        re.findall(r"[\d.]+", document["example"][when]) for when in ("before", "after")
+    )
     [(true, rounded)] = [pair for pair in zip(before, after, strict=True) if pair[0] != pair[1]]
     assert "." in true
     assert int(rounded) == round(float(true))

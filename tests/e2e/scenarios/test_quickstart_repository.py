@@ -53,8 +53,8 @@ def test_the_workflow_is_green(repository: Bench) -> None:
 
 
 def test_the_scenario_runs_the_agent_of_the_repository(repository: Bench) -> None:
-    said = repository.stumble("run", "./scenario.toml", "--twins", "0", "--json")
-    assert said.code in (0, 5), said.err
+    result = repository.stumble("run", "./scenario.toml", "--twins", "0", "--json")
+    assert result.code in (0, 5), result.err
     recorded, faulted = sorted(repository.runs(), key=lambda run: run.id)
     assert (recorded.agent, recorded.model, recorded.task) == (
         "refund-agent", "practice/verifies", "refund-1"

@@ -51,9 +51,11 @@ class Warm:
 
     def ended(self) -> tuple[int, Ran]:
         assert self.process.stdout is not None
-        told = json.loads(self.process.stdout.readline())
-        out, err = ((self._folder / f"{told['id']}.{n}").read_text() for n in ("stdout", "stderr"))
-        return told["id"], Ran(exit=told["exit"], out=out, err=err)
+        document = json.loads(self.process.stdout.readline())
+        out, err = (
+            (self._folder / f"{document['id']}.{n}").read_text() for n in ("stdout", "stderr")
+        )
+        return document["id"], Ran(exit=document["exit"], out=out, err=err)
 
     def run(self, *arguments: str, env: dict[str, str]) -> Ran:
         id = self.ask(*arguments, env=env)

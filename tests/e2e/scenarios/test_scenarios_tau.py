@@ -30,9 +30,9 @@ def mine(tmp_path: Path) -> Path:
 def edited(folder: Path, **criteria: object) -> tau2.Tau2Task:
     """The first task, with other criteria."""
     path = folder / "tasks.json"
-    said = json.loads(path.read_text())
-    said[0]["evaluation_criteria"] |= criteria
-    path.write_text(json.dumps(said))
+    document = json.loads(path.read_text())
+    document[0]["evaluation_criteria"] |= criteria
+    path.write_text(json.dumps(document))
     return tau2.read_tau2_task(folder, "settle-1")
 
 

@@ -86,8 +86,8 @@ VIEWS = (
 
 @pytest.mark.parametrize("name", TAPES)
 def test_a_tape_is_shown_as_before(tmp_path: Path, name: str) -> None:
-    said = folder_of(tmp_path).stumble("show", "--json", str(GOLDEN / f"{name}.tape"))
-    expect(f"{name}.show.json", answered(said))
+    result = folder_of(tmp_path).stumble("show", "--json", str(GOLDEN / f"{name}.tape"))
+    expect(f"{name}.show.json", answered(result))
 
 
 def test_the_exchanges_of_the_tapes_are_shown_as_before(tmp_path: Path) -> None:
@@ -101,9 +101,9 @@ def test_the_exchanges_of_the_tapes_are_shown_as_before(tmp_path: Path) -> None:
 
 def test_a_cassette_is_imported_as_before(tmp_path: Path) -> None:
     here = folder_of(tmp_path)
-    said = here.stumble("import", "--json", str(GOLDEN / "session.yaml"))
-    assert [(each["state"], each["exchanges"]) for each in answered(said)] == [("new", 6)]
-    expect("json_keys.json", sorted(keys(said.json)), "import")
+    result = here.stumble("import", "--json", str(GOLDEN / "session.yaml"))
+    assert [(each["state"], each["exchanges"]) for each in answered(result)] == [("new", 6)]
+    expect("json_keys.json", sorted(keys(result.json)), "import")
     tape = f".stumble/tapes/{TAPES['imported']}.tape"
     assert (here.folder / tape).read_bytes() == (GOLDEN / "imported.tape").read_bytes()
 
@@ -111,10 +111,10 @@ def test_a_cassette_is_imported_as_before(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("name", "words"), [("http", ()), ("stream", ("--stream",))])
 def test_a_tape_replays_offline(tmp_path: Path, name: str, words: tuple[str, ...]) -> None:
     tape, agent = GOLDEN / f"{name}.tape", (sys.executable, str(GOLDEN / "agent.py"), *words)
-    said = folder_of(tmp_path).stumble("replay", "--in-place", str(tape), "--", *agent)
-    assert said.code == 0, said.err
-    assert said.out.startswith("DONE: refund ref-5048 pays 231.94 GBP for ord-7018")
-    assert "23 answered from the tape, 0 upstream, 0 diverged" in said.err
+    result = folder_of(tmp_path).stumble("replay", "--in-place", str(tape), "--", *agent)
+    assert result.code == 0, result.err
+    assert result.out.startswith("DONE: refund ref-5048 pays 231.94 GBP for ord-7018")
+    assert "23 answered from the tape, 0 upstream, 0 diverged" in result.err
 
 
 # Verdicts
@@ -132,10 +132,10 @@ def test_a_fork_is_judged_again_as_before(store: Shop, name: str) -> None:
 @pytest.fixture(scope="module")
 def listed(store: Shop) -> dict[str, list[str]]:
     """The names that `stumble sql --list` gives, under each of its headings."""
-    said = store.stumble("sql", "--list", env={"COLUMNS": "400"})
-    assert said.code == 0, said.err
+    result = store.stumble("sql", "--list", env={"COLUMNS": "400"})
+    assert result.code == 0, result.err
     names: dict[str, list[str]] = {}
-    for line in said.out.splitlines():
+    for line in result.out.splitlines():
         if not line.startswith(" "):
             found = names.setdefault(line.split()[0], [])
         else:
@@ -221,21 +221,21 @@ Of `show` and `why` the tests above expect all values.
 def test_a_json_output_has_its_keys(store: Shop, tmp_path: Path, name: str) -> None:
     code, words = ASKED[name]
     here = folder_of(tmp_path) if name == "replay" else store  # a replay adds a run to its store
-    said = here.stumble(*words)
-    assert said.code == code, said.err
-    expect("json_keys.json", sorted(keys(said.json)), name)
+    result = here.stumble(*words)
+    assert result.code == code, result.err
+    expect("json_keys.json", sorted(keys(result.json)), name)
 
 
 def test_a_finding_of_scan_has_its_keys(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text(f"password = {'q7Zt' * 6}\n")
-    said = folder_of(tmp_path).stumble("scan", "--json", "notes.txt")
-    assert (said.code, len(said.json)) == (1, 1), said.err
-    expect("json_keys.json", sorted(keys(said.json)), "scan")
+    result = folder_of(tmp_path).stumble("scan", "--json", "notes.txt")
+    assert (result.code, len(result.json)) == (1, 1), result.err
+    expect("json_keys.json", sorted(keys(result.json)), "scan")
 
 
 @pytest.mark.parametrize("form", ["atif", "otel", "har", "vcr"])
 def test_an_exported_tape_has_its_keys(tmp_path: Path, form: str) -> None:
-    said = folder_of(tmp_path).stumble("export", "--json", "--to", form, "-o", "out", TAPE)
+    result = folder_of(tmp_path).stumble("export", "--json", "--to", form, "-o", "out", TAPE)
     text = (tmp_path / "out").read_text()
     match form:
         case "vcr":
@@ -244,13 +244,13 @@ def test_an_exported_tape_has_its_keys(tmp_path: Path, form: str) -> None:
             [written] = [json.loads(line) for line in text.splitlines()]
         case _:
             written = json.loads(text)
-    found = {"said": sorted(keys(answered(said))), "written": sorted(keys(written))}
+    found = {"said": sorted(keys(answered(result))), "written": sorted(keys(written))}
     expect("json_keys.json", found, f"export {form}")
 
 
 def test_an_exported_store_has_its_rows(store: Shop, tmp_path: Path) -> None:
-    said = store.stumble("export", "--json", "--to", "parquet", "-o", str(tmp_path / "out"))
-    expect("json_keys.json", answered(said), "export parquet")
+    result = store.stumble("export", "--json", "--to", "parquet", "-o", str(tmp_path / "out"))
+    expect("json_keys.json", answered(result), "export parquet")
 
 
 def keys(value: object, path: str = "") -> set[str]:

@@ -39,8 +39,10 @@ def test_runs_that_were_never_indexed_are_read_and_the_way_out_is_named(tmp_path
 
     for _ in range(2):
         query = ("sql", "--format", "csv", "select trajectory_id from trajectories")
-        asked = run_stumble(tmp_path, *query, mounted=True)
-        assert (asked.returncode, asked.stdout.split()) == (0, ["trajectory_id", run]), asked.stderr
+        result = run_stumble(tmp_path, *query, mounted=True)
+        assert (result.returncode, result.stdout.split()) == (0, ["trajectory_id", run]), (
+            result.stderr
+        )
     shown = run_stumble(tmp_path, "show", run, mounted=True)
     assert (shown.returncode, shown.stdout.startswith(run)) == (0, True), shown.stderr
     replayed = run_stumble(tmp_path, "replay", str(tape), mounted=True)

@@ -62,13 +62,13 @@ def test_every_trajectory_of_the_real_data_with_steps_is_valid_for_harbor(
 
 def test_what_is_there_already_is_not_written_over(tmp_path: Path) -> None:
     (tmp_path / "some.har").write_text("mine")
-    said = here(tmp_path).stumble("export", "none", "--to", "har", "-o", "some.har")
-    assert said.code == 2
-    assert "exists already" in said.err
+    result = here(tmp_path).stumble("export", "none", "--to", "har", "-o", "some.har")
+    assert result.code == 2
+    assert "exists already" in result.err
     (tmp_path / ".stumble").mkdir()
-    said = here(tmp_path).stumble("export", "none", "--to", "har", "-o", "other.har")
-    assert said.code == 1
-    assert "refused none: no such run" in said.err
+    result = here(tmp_path).stumble("export", "none", "--to", "har", "-o", "other.har")
+    assert result.code == 1
+    assert "refused none: no such run" in result.err
     assert (tmp_path / "some.har").read_text() == "mine"
     assert not (tmp_path / "other.har").exists()
 
@@ -84,15 +84,15 @@ def test_a_folder_that_cannot_be_made_is_named_and_nothing_half_is_left(tmp_path
 
 def test_parquet_of_a_run_that_is_not_there_is_no_empty_folder(tmp_path: Path) -> None:
     (tmp_path / ".stumble").mkdir()
-    said = here(tmp_path).stumble("export", "none", "--to", "parquet", "-o", "rows")
-    assert said.code == 2
-    assert "none: no such run in the store" in said.err
+    result = here(tmp_path).stumble("export", "none", "--to", "parquet", "-o", "rows")
+    assert result.code == 2
+    assert "none: no such run in the store" in result.err
     assert not (tmp_path / "rows").exists()
 
 
 @pytest.mark.parametrize("form", ["har", "vcr"])
 def test_the_edits_of_a_fault_are_left_out_by_name(tmp_path: Path, form: str) -> None:
     tape = Path(__file__).parents[2] / "data" / "tapes" / "edited.tape"
-    said = here(tmp_path).stumble("export", str(tape), "--to", form, "-o", "out")
-    assert said.code == 1
-    assert "left out of out: the edits of exchange 0" in said.err
+    result = here(tmp_path).stumble("export", str(tape), "--to", form, "-o", "out")
+    assert result.code == 1
+    assert "left out of out: the edits of exchange 0" in result.err

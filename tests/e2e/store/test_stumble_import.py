@@ -17,9 +17,9 @@ def test_tau_bench_runs_come_in_with_the_counts_of_their_source(
     stumble = here(tmp_path).stumble
     source = str(shared / "tau" / "gpt-4o-airline.json.gz")
 
-    said = stumble("import", source)
-    assert said.code == 0, said.err
-    assert "200 trajectories, 1,164 tool calls" in said.out
+    result = stumble("import", source)
+    assert result.code == 0, result.err
+    assert "200 trajectories, 1,164 tool calls" in result.out
     assert stumble("import", source).code == 0
 
     runs = stumble(
@@ -47,9 +47,9 @@ def test_the_ramp_cohort_gives_its_published_index(tmp_path: Path, shared: Path)
 
 def test_the_published_runs_come_along(tmp_path: Path) -> None:
     stumble = here(tmp_path).stumble
-    said = stumble("import", "--cohort", "paper")
-    assert said.code == 0, said.err
-    assert "15 trajectories, 90 stages" in said.out
+    result = stumble("import", "--cohort", "paper")
+    assert result.code == 0, result.err
+    assert "15 trajectories, 90 stages" in result.out
     assert stumble("import", "--cohort", "paper").code == 0
     rows = stumble("sql", "--json", "select model, round(aei, 2) aei from leaderboard").json
     assert {"model": "gpt-5.5", "aei": 81.57} in rows
@@ -72,7 +72,7 @@ def test_what_is_no_known_format_is_refused_and_the_rest_comes_in(tmp_path: Path
     (tmp_path / "odd.json.gz").write_bytes(gzip.compress(b'{"hello": 1}'))
     (tmp_path / "cut.json.gz").write_bytes(gzip.compress(b'[{"task_id": 0}]' * 50)[:20])
     for name in ("odd.json.gz", "cut.json.gz"):
-        said = here(tmp_path).stumble("import", name)
-        assert said.code == 1
-        assert f"refused {name}" in said.err
-        assert "Traceback" not in said.err
+        result = here(tmp_path).stumble("import", name)
+        assert result.code == 1
+        assert f"refused {name}" in result.err
+        assert "Traceback" not in result.err

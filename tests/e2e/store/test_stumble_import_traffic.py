@@ -146,9 +146,9 @@ def test_a_cassette_is_shown_and_replayed(tmp_path: Path) -> None:
     assert "not closed" not in shown.err
 
     (tmp_path / "ask.py").write_text(ASK)
-    played = stumble("replay", str(tape), "--in-place", "--", sys.executable, "ask.py")
-    assert played.code == 0, played.err
-    assert "hello there" in played.out
+    result = stumble("replay", str(tape), "--in-place", "--", sys.executable, "ask.py")
+    assert result.code == 0, result.err
+    assert "hello there" in result.out
 
 
 def test_secrets_of_a_cassette_do_not_reach_the_tape(tmp_path: Path) -> None:
@@ -178,10 +178,10 @@ def test_a_bad_file_stops_none_of_the_others(tmp_path: Path) -> None:
     (folder / "notes.md").write_text("some notes")
     (folder / ".hidden").write_text("not looked at")
 
-    told = here(tmp_path).stumble("import", "mixed")
-    assert told.code == 1
-    assert "vcrpy cassettes: 1 file; 1 trajectories, 2 exchanges" in told.out
-    lines = dict(line.split(": ", 1) for line in told.err.splitlines())
+    result = here(tmp_path).stumble("import", "mixed")
+    assert result.code == 1
+    assert "vcrpy cassettes: 1 file; 1 trajectories, 2 exchanges" in result.out
+    lines = dict(line.split(": ", 1) for line in result.err.splitlines())
     why = {name.removeprefix("refused mixed/"): said for name, said in lines.items()}
     assert why.pop("partly mixed/good.yaml") == "interaction 2: it has no response"
     assert sorted(why) == [
@@ -195,7 +195,7 @@ def test_a_bad_file_stops_none_of_the_others(tmp_path: Path) -> None:
     assert "gzip cannot be unpacked" in why["cut.yaml.gz"]
     others = why["1 other file (notes.md)"]
     assert others.startswith("none of the formats known here: flow files")
-    assert "Traceback" not in told.err
+    assert "Traceback" not in result.err
 
 
 @pytest.mark.thorough
@@ -250,12 +250,12 @@ def test_a_body_of_200_mb_costs_no_more_than_300_mb_of_memory(tmp_path: Path) ->
     (tmp_path / "measure.py").write_text(MEASURE)
     names = ("large.har", "fits.har", "large.mitm", "large.yaml")
     root = str(Path(__file__).resolve().parents[3])
-    told = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "measure.py", *names],
         cwd=tmp_path, env=os.environ | {"PYTHONPATH": root},
         check=True, capture_output=True, text=True, timeout=100,
     )  # fmt: skip
-    *said, more = told.stdout.splitlines()
+    *said, more = result.stdout.splitlines()
     assert said == [
         "large.har new 2 it has 200 MB; at most 32 are read None",
         "fits.har new 3 None",

@@ -57,10 +57,10 @@ def tape(tmp_path: Path) -> Path:
 
 
 def test_scrubbing_writes_a_new_tape_and_says_how_much_changed(tape: Path) -> None:
-    said = stumble(tape.parent, "scrub", "a.tape", "-o", "b.tape", "--secret-env", "PIN", PIN=PIN)
+    result = stumble(tape.parent, "scrub", "a.tape", "-o", "b.tape", "--secret-env", "PIN", PIN=PIN)
 
-    assert said.returncode == 0, said.stderr
-    assert "3 of 4 exchanges changed" in said.stderr
+    assert result.returncode == 0, result.stderr
+    assert "3 of 4 exchanges changed" in result.stderr
     new, old = read_tape(tape.parent / "b.tape"), read_tape(tape)
     assert leaks(KEY, new.path) == leaks(PIN, new.path) == leaks(KEY[:30], new.path) == 0
     assert leaks(KEY, tape) > 0
@@ -99,10 +99,10 @@ def test_in_place_the_rows_of_the_store_are_made_again_too(tape: Path) -> None:
     with store.connect() as connection:
         assert connection.execute(asked).fetchall() == [(url,)]
 
-    said = stumble(tape.parent, "scrub", "b.tape", "--in-place")
+    result = stumble(tape.parent, "scrub", "b.tape", "--in-place")
 
-    assert said.returncode == 0, said.stderr
-    assert "warning" not in said.stderr
+    assert result.returncode == 0, result.stderr
+    assert "warning" not in result.stderr
     with store.connect() as connection:
         ((now,),) = connection.execute(asked).fetchall()
     assert now.startswith("http://h/?q=REDACTEDg1")
@@ -122,17 +122,17 @@ def test_what_makes_no_sense_is_said_and_changes_nothing(
     tape: Path, words: tuple[str, ...], why: str
 ) -> None:
     before = tape.read_bytes()
-    said = stumble(tape.parent, "scrub", "a.tape", *words)
-    assert said.returncode == 2
-    assert why in said.stderr
+    result = stumble(tape.parent, "scrub", "a.tape", *words)
+    assert result.returncode == 2
+    assert why in result.stderr
     assert tape.read_bytes() == before
 
 
 def test_a_file_that_is_no_tape_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.tape").write_bytes(b"no tape")
-    said = stumble(tmp_path, "scrub", "x.tape")
-    assert said.returncode == 2
-    assert "not a tape" in said.stderr
+    result = stumble(tmp_path, "scrub", "x.tape")
+    assert result.returncode == 2
+    assert "not a tape" in result.stderr
     assert [path.name for path in tmp_path.glob("*tape*")] == ["x.tape"]
 
 
@@ -155,11 +155,11 @@ def test_what_was_recorded_as_it_came_replays_and_so_does_what_was_scrubbed(
         world.reset()
         key = world.environment()["OPENAI_API_KEY"]
         agent = world.agent("practice/retries")
-        said = world.stumble(
+        result = world.stumble(
             "record", "--no-redact", "-o", "a.tape", *world.host_options(), "--", *agent
         )
-    assert said.code == 0, said.err
-    assert "stumble scrub a.tape" in said.err
+    assert result.code == 0, result.err
+    assert "stumble scrub a.tape" in result.err
     assert leaks(key, tmp_path / "a.tape")
 
     assert world.stumble("replay", "a.tape", "--", *agent).code == 0

@@ -73,10 +73,10 @@ def test_an_operator_of_another_package_is_listed_explained_and_bound(tmp_path: 
     listed = stumble(site, "faults").stdout
     assert listed.index("V10  enum_swap") < listed.index("V90  shout") < listed.index("X1")
 
-    said = json.loads(stumble(site, "faults", "v90", "--json").stdout)
-    assert (said["name"], said["params"]) == ("shout", {"times": 1, "copy": "both"})
-    assert said["allowed"] == {"times": "1 to 3", "copy": "both, content, structuredContent"}
-    assert said["example"]["after"].endswith("!")
+    document = json.loads(stumble(site, "faults", "v90", "--json").stdout)
+    assert (document["name"], document["params"]) == ("shout", {"times": 1, "copy": "both"})
+    assert document["allowed"] == {"times": "1 to 3", "copy": "both, content, structuredContent"}
+    assert document["example"]["after"].endswith("!")
 
     tape = tmp_path / "none.tape"
     tape.touch()
@@ -86,9 +86,9 @@ def test_an_operator_of_another_package_is_listed_explained_and_bound(tmp_path: 
 
 
 def test_an_operator_that_takes_a_name_or_code_of_another_is_refused(tmp_path: Path) -> None:
-    said = stumble(installed(tmp_path, "V4"), "faults")
-    assert said.returncode == 2
-    assert said.stderr == (
+    result = stumble(installed(tmp_path, "V4"), "faults")
+    assert result.returncode == 2
+    assert result.stderr == (
         "stumble: the faults of acme-faults (acme_faults): "
         "there is a fault called shout or V4 already\n"
     )
@@ -100,11 +100,11 @@ def test_all_families_are_listed_and_a_code_explains_one_with_its_example() -> N
              and line[2] != " "]  # fmt: skip
     assert codes == ["T1", "T2", "T3", "E1", "E2", "E3", "E4", "E5", "E6", "S1", "S2", "S3", "S4",
                      "S5", "S6", *(f"V{n}" for n in range(1, 12)), "X1", "X2", "sham"]  # fmt: skip
-    told = stumble(None, "faults", "V4").stdout
-    assert told.startswith("V4 stale\n")
+    result = stumble(None, "faults", "V4").stdout
+    assert result.startswith("V4 stale\n")
     for part in ("Incident: a cache", "stamp=old  old, fresh", "  mcp: another text", "before\n"):
-        assert part in told
-    assert '"status": "open"' in told.partition("after\n")[2]
+        assert part in result
+    assert '"status": "open"' in result.partition("after\n")[2]
 
 
 @pytest.mark.gate
@@ -115,6 +115,6 @@ def test_it_is_said_how_a_part_is_bent(name: str, says: bool) -> None:
 
 @pytest.mark.parametrize("name", ["v41", "stail"])
 def test_a_name_that_is_none_is_refused_with_the_nearest(name: str) -> None:
-    said = stumble(None, "faults", name)
-    assert said.returncode == 2
-    assert f"no fault is called {name!r}" in said.stderr
+    result = stumble(None, "faults", name)
+    assert result.returncode == 2
+    assert f"no fault is called {name!r}" in result.stderr

@@ -121,8 +121,8 @@ def injector(watch: ConversationTap, *faults: Fault) -> tuple[FaultInjector, lis
 
 def find_answered(tape: Tape) -> list[float]:
     """When the client answered each request of the server."""
-    said = [(x.started, mcp.read_client_message(x.request)) for x in tape.exchanges]
-    return [at for at, message in said if message is not None and message.role == "reply"]
+    client_message = [(x.started, mcp.read_client_message(x.request)) for x in tape.exchanges]
+    return [at for at, message in client_message if message is not None and message.role == "reply"]
 
 
 @pytest.mark.gate

@@ -65,10 +65,10 @@ def split(data: bytes, places: Sequence[int]) -> tuple[bytes, ...]:
     return tuple(data[a:b] for a, b in zip(ends, ends[1:], strict=False))
 
 
-def spoil(answer: bytes, count: int, place: int, noise: bytes) -> bytes:
+def spoil(answer: bytes, count: int, position: int, noise: bytes) -> bytes:
     """Return an answer without its last bytes, with others at one place of what is left."""
     kept = answer[: max(0, len(answer) - count)]
-    at = place % (len(kept) + 1)
+    at = position % (len(kept) + 1)
     return kept[:at] + noise + kept[at:]
 
 

@@ -116,7 +116,8 @@ def of(tape: Path, method: str) -> Exchange:
     (found,) = (
         exchange
         for exchange in read_tape(tape).exchanges
-        if (said := mcp.read_client_message(exchange.request)) is not None and said.method == method
+        if (message := mcp.read_client_message(exchange.request)) is not None
+        and message.method == method
     )
     return found
 

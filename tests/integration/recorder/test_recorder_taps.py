@@ -101,18 +101,18 @@ def test_an_answer_that_is_held_can_be_bent() -> None:
             answer = exchange.response
             assert answer is not None
             assert answer.body == b"abcd"
-            lie = gzip.compress(b"a lie")
-            headers = (("Content-Encoding", "gzip"), ("Content-Length", str(len(lie))))
-            chunks = (Chunk(at=answer.at, data=lie),)
+            wrong_value = gzip.compress(b"a lie")
+            headers = (("Content-Encoding", "gzip"), ("Content-Length", str(len(wrong_value))))
+            chunks = (Chunk(at=answer.at, data=wrong_value),)
             return replace(exchange, response=replace(answer, headers=headers, chunks=chunks))
 
     async def main() -> None:
         notes = Notes()
         async with serving(says(LONG)) as server, recording(Bend(), notes) as proxy:
             url = f"http://127.0.0.1:{server.port}/"
-            bent = await curl(url, "-d", "question", "--compressed", through=proxy)
+            mutated = await curl(url, "-d", "question", "--compressed", through=proxy)
             real = await curl(url, "-d", "else", "--compressed", through=proxy)
-        assert (bent, real) == ((0, b"a lie"), (0, b"abcd"))
+        assert (mutated, real) == ((0, b"a lie"), (0, b"abcd"))
         first, second = notes.over
         assert first.response is not None
         assert gzip.decompress(first.response.body) == b"a lie"

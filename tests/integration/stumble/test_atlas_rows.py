@@ -85,14 +85,14 @@ def test_five_numbers_of_the_page_agree_with_polars(
     steps = gemini.select(pl.col("steps").sum(), (~pl.col("passed")).sum().alias("deaths"))
     p = 1 - steps["deaths"][0] / steps["steps"][0]
     mistakes = runs.drop_nulls("mistake_step")
-    place = (mistakes["mistake_step"] + 1) / mistakes["steps"]
+    folder = (mistakes["mistake_step"] + 1) / mistakes["steps"]
     agreed = {
         ("pass_rates", "rate"): opus["passed"].mean(),
         ("pass_power", "unbiased"): (trials["passed"] == 5).mean(),
         ("pass_power", "flaky"): trials["passed"].is_between(1, 4).mean(),
         ("implied_steps", "implied"): p**50,
-        ("decisive_mistakes", "median_position"): place.median(),
-        ("decisive_mistakes", "first_third"): (place <= 1 / 3).mean(),
+        ("decisive_mistakes", "median_position"): folder.median(),
+        ("decisive_mistakes", "first_third"): (folder <= 1 / 3).mean(),
     }
     for (question, column), value in agreed.items():
         assert by_question[question][column] == pytest.approx(value, abs=1e-9), (question, column)

@@ -26,9 +26,9 @@ def test_a_folder_with_files_of_other_kinds_is_imported_with_one_line_about_them
     runner = Shop(folder=tmp_path, book=tmp_path, log=tmp_path, hosts=(), task="none")
     assert runner.stumble("import", str(folder)).code == 1, "nothing of it is a trace"
     (folder / "a.jsonl").write_text(SESSION, encoding="utf-8")
-    said = runner.stumble("import", str(folder))
-    assert said.code == 0, said.err
-    [line] = said.err.splitlines()
+    result = runner.stumble("import", str(folder))
+    assert result.code == 0, result.err
+    [line] = result.err.splitlines()
     assert line.startswith("30 other files (0.md, 1.md, 10.md): none of the formats known here")
     assert runner.stumble("import", str(folder / "0.md")).code == 1, "it was named"
     (tmp_path / "none").mkdir()
@@ -43,7 +43,7 @@ def test_sessions_of_this_home_are_found(tmp_path: Path) -> None:
     sessions = tmp_path / "home" / ".claude" / "projects" / "p"
     sessions.mkdir(parents=True)
     (sessions / "a.jsonl").write_text(SESSION, encoding="utf-8")
-    said = runner.stumble("import", "--mine", env=env)
-    assert said.code == 0, said.err
-    assert "projects: 1 files" in said.err
-    assert "1 trajectories" in said.out
+    result = runner.stumble("import", "--mine", env=env)
+    assert result.code == 0, result.err
+    assert "projects: 1 files" in result.err
+    assert "1 trajectories" in result.out

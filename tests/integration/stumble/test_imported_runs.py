@@ -41,8 +41,10 @@ def stumble(tmp_path_factory: pytest.TempPathFactory) -> Stumble:
 
 
 def list_ids(stumble: Stumble) -> list[str]:
-    said = stumble("sql", "select trajectory_id from trajectories order by task", "--format", "csv")
-    return said.out.split()[1:]
+    result = stumble(
+        "sql", "select trajectory_id from trajectories order by task", "--format", "csv"
+    )
+    return result.out.split()[1:]
 
 
 def list_kept(folder: Path) -> list[Path]:
@@ -52,14 +54,14 @@ def list_kept(folder: Path) -> list[Path]:
 
 def test_show_prints_a_conversation_that_has_no_tape(stumble: Stumble) -> None:
     id, _ = list_ids(stumble)
-    said = stumble("show", id)
-    assert said.code == 0, said.err
-    lines = said.out.splitlines()
+    result = stumble("show", id)
+    assert result.code == 0, result.err
+    lines = result.out.splitlines()
     assert lines[:4] == ["  1  system", "       # Airline agent policy", "  2  user",
                          "       Where is my order?"]  # fmt: skip
     assert '       -> get_order({"id": "7"})' in lines
     assert f"       <- {'x' * 96}…" in lines
-    assert "\x1b" not in said.out
+    assert "\x1b" not in result.out
     assert lines[-1] == (
         f"{id}: gpt-4o, 2 steps, 1 tool calls, imported, without its traffic, ended final,"
         " end state right"
@@ -78,25 +80,25 @@ def test_show_refuses_what_a_conversation_does_not_have(stumble: Stumble) -> Non
         (("--tools",), "which has only steps"),
         (("--step", "9"), "has steps 1 to 5, but no step 9"),
     ):
-        said = stumble("show", id, *options)
-        assert (said.code, why in said.err) == (2, True), said.err
-    said = stumble("show", "no-such-run")
-    assert (said.code, "no run of that id" in said.err) == (2, True)
+        result = stumble("show", id, *options)
+        assert (result.code, why in result.err) == (2, True), result.err
+    result = stumble("show", "no-such-run")
+    assert (result.code, "no run of that id" in result.err) == (2, True)
 
 
 def test_forget_removes_runs_by_id_and_by_file_and_names_unknown_ones(tmp_path: Path) -> None:
     stumble = open_store(tmp_path)
     one, other = list_ids(stumble)
     assert list_kept(tmp_path)
-    said = stumble("forget", one, "no-such-run")
-    assert said.code == 1
-    assert said.out.startswith("forgot 1 run\nnote: imports/")
-    assert said.err == "not an imported run: no-such-run\n"
+    result = stumble("forget", one, "no-such-run")
+    assert result.code == 1
+    assert result.out.startswith("forgot 1 run\nnote: imports/")
+    assert result.err == "not an imported run: no-such-run\n"
     assert list_ids(stumble) == [other]
     stumble("sql", "select 1", "--rebuild")
     assert list_ids(stumble) == [other], "a rebuilt index does not bring it back"
-    said = stumble("forget", "--file", "gpt-4o-airline.json")
-    assert said.out == "forgot 1 run\n"
+    result = stumble("forget", "--file", "gpt-4o-airline.json")
+    assert result.out == "forgot 1 run\n"
     assert list_ids(stumble) == []
     assert list_kept(tmp_path) == []
     assert stumble("import", "gpt-4o-airline.json").code == 0

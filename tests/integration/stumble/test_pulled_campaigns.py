@@ -25,8 +25,8 @@ def run_campaign(folder: Path, model: str, *, reps: int) -> Bench:
     folder.mkdir()
     bench = Bench(folder)
     write_campaign(bench, model, count=1, reps=reps)
-    said = bench.stumble("campaign", "nightly.toml", "--json")
-    assert said.code in (0, 5), said.err
+    result = bench.stumble("campaign", "nightly.toml", "--json")
+    assert result.code in (0, 5), result.err
     push_store(bench.store, ObjectStore(ADDRESS), (), lambda done, total: None)
     return bench
 

@@ -38,10 +38,10 @@ def edit_verdicts(bench: Bench, name: str, edit: Callable[[str], str]) -> None:
 
 @pytest.mark.gate
 def test_both_judges_answer(study: Bench) -> None:
-    said = study.stumble(*GATE)
-    assert said.code == 0, said.err
-    assert "by the verdicts of judge 6, kept when it was sealed" in said.out
-    assert f"by judge {JUDGE_VERSION} of today: PASS, 1.000 and 0.000" in said.out
+    result = study.stumble(*GATE)
+    assert result.code == 0, result.err
+    assert "by the verdicts of judge 6, kept when it was sealed" in result.out
+    assert f"by judge {JUDGE_VERSION} of today: PASS, 1.000 and 0.000" in result.out
     [check] = study.stumble(*GATE, "--json").json["checks"]
     assert (check["judge"], check["by_today"]["judge"]) == (6, JUDGE_VERSION)
 
@@ -50,10 +50,10 @@ def test_both_judges_answer(study: Bench) -> None:
 def test_the_kept_verdicts_decide_and_not_those_of_today(study: Bench) -> None:
     edit_verdicts(study, CANDIDATE, lambda text: text.replace("True,True,True", "True,False,False"))
     try:
-        said = study.stumble(*GATE, "--json")
+        result = study.stumble(*GATE, "--json")
     finally:
         edit_verdicts(study, CANDIDATE, str)
-    [check] = said.json["checks"]
+    [check] = result.json["checks"]
     assert (check["answer"], check["candidate"]["rate"]) != ("pass", 1.0), json.dumps(check)
     assert (check["by_today"]["answer"], check["by_today"]["candidate"]["rate"]) == ("pass", 1.0)
 
@@ -62,10 +62,10 @@ def test_the_kept_verdicts_decide_and_not_those_of_today(study: Bench) -> None:
 def test_without_kept_verdicts_there_is_no_answer_but_that_of_today_beside(study: Bench) -> None:
     edit_verdicts(study, BASELINE, lambda text: text.splitlines()[0] + "\n")
     try:
-        said = study.stumble(*GATE)
+        result = study.stumble(*GATE)
     finally:
         edit_verdicts(study, BASELINE, str)
-    assert said.code == 5, said.err
-    assert said.out.startswith("INCONCLUSIVE")
-    assert "the verdicts of the judge that was sealed were not kept" in said.out
-    assert f"by judge {JUDGE_VERSION} of today: PASS" in said.out
+    assert result.code == 5, result.err
+    assert result.out.startswith("INCONCLUSIVE")
+    assert "the verdicts of the judge that was sealed were not kept" in result.out
+    assert f"by judge {JUDGE_VERSION} of today: PASS" in result.out

@@ -97,8 +97,8 @@ class Servers:
         return now["model"], now["tool"], now["telemetry"]
 
 
-def _model(said: bytes) -> bytes:
-    begins = len(json.loads(said)["messages"]) == 1
+def _model(data: bytes) -> bytes:
+    begins = len(json.loads(data)["messages"]) == 1
     calls = (ToolCall(id="c1", name="get", arguments='{"id": 7}'),) if begins else ()
     answer = ModelAnswer(message="" if begins else "345", calls=calls, model="m")
     return openai_chat.write_model_answer(answer, stream=False, id="x", created=0)[1][0].data
@@ -113,8 +113,8 @@ class Desk(Shop):
         """What was said, and how often model, tool and telemetry were contacted."""
         before = Counter(self.servers_.came)
         command = ("--", sys.executable, "agent.py", *agent)
-        said = self.stumble("replay", "a.tape", *options, *self.servers_.options(), *command)
-        return said, self.servers_.since(before)
+        result = self.stumble("replay", "a.tape", *options, *self.servers_.options(), *command)
+        return result, self.servers_.since(before)
 
 
 @pytest.fixture(scope="module")
@@ -125,8 +125,8 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
         opened = Desk(folder=folder, book=folder, log=folder, hosts=(), task="none")
         opened.servers_ = Servers(stack)
         command = ("--", sys.executable, "agent.py")
-        said = opened.stumble("record", "-o", "a.tape", *opened.servers_.options(), *command)
-        assert said.code == 0, said.err
+        result = opened.stumble("record", "-o", "a.tape", *opened.servers_.options(), *command)
+        assert result.code == 0, result.err
         assert opened.servers_.came == {"model": 2, "tool": 1, "telemetry": 1}
         yield opened
 

@@ -100,10 +100,10 @@ def user(tmp_path_factory: pytest.TempPathFactory, serving: Service) -> Shop:
     agent.write_text(AGENT)
     host = f"api.shop=127.0.0.1:{serving.port}"
     found = Shop(folder=folder, book=folder, log=folder, hosts=(host,), task="")
-    said = found.stumble(
+    result = found.stumble(
         "record", "-o", "a.tape", *found.host_options(), "--", sys.executable, str(agent)
     )
-    assert said.code == 0, said.err
+    assert result.code == 0, result.err
     return found
 
 
@@ -189,9 +189,9 @@ def test_the_new_tape_holds_no_key(user: Shop, service: Service) -> None:
 
 
 def test_a_service_that_is_gone_is_drift_and_not_a_crash(user: Shop, service: Service) -> None:
-    said = user.stumble("redrive", "a.tape", "--against", "http://127.0.0.1:9", "--rate", "500")
-    assert said.code == 1
-    assert "200 -> refused: " in said.out
+    result = user.stumble("redrive", "a.tape", "--against", "http://127.0.0.1:9", "--rate", "500")
+    assert result.code == 1
+    assert "200 -> refused: " in result.out
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_an_unclear_target_is_refused_before_anything_is_sent(
     user: Shop, service: Service, against: tuple[str, ...], why: str
 ) -> None:
     words = [word for url in against for word in ("--against", url)]
-    said = user.stumble("redrive", "a.tape", *words)
-    assert said.code == 2
-    assert why in said.err
+    result = user.stumble("redrive", "a.tape", *words)
+    assert result.code == 2
+    assert why in result.err
     assert service.asked == []

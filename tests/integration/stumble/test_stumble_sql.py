@@ -39,8 +39,8 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Shop:
 
 
 def test_the_same_runs_twice_are_there_once(opened: Shop) -> None:
-    said = opened.stumble("sql", "--json", "select count(*) n from trajectories")
-    assert said.json == [{"n": 200}]
+    result = opened.stumble("sql", "--json", "select count(*) n from trajectories")
+    assert result.json == [{"n": 200}]
 
 
 @pytest.mark.gate
@@ -48,9 +48,9 @@ def test_a_question_in_every_format(opened: Shop) -> None:
     ask = ("sql", "pass_hat_k", "k=2", "--format")
     rows = opened.stumble(*ask, "json").json
     assert [row["pass_hat_k"] for row in rows] == pytest.approx([0.42, 0.2733333333])
-    told = list(csv.DictReader(io.StringIO(opened.stumble(*ask, "csv").out)))
+    result = list(csv.DictReader(io.StringIO(opened.stumble(*ask, "csv").out)))
     rates = pytest.approx([row["pass_hat_k"] for row in rows])
-    assert [float(row["pass_hat_k"]) for row in told] == rates
+    assert [float(row["pass_hat_k"]) for row in result] == rates
     assert "0.2733" in opened.stumble(*ask, "table").out
     command = [sys.executable, "-m", "stumble", *ask, "parquet"]
     done = subprocess.run(command, cwd=opened.folder, capture_output=True, timeout=90, check=True)
@@ -62,8 +62,8 @@ def test_a_question_in_every_format(opened: Shop) -> None:
 def test_a_row_is_one_line_for_other_programs(bare: Shop) -> None:
     text = "'two' || chr(10) || 'lines' || chr(27) || '[31m'"
     query = f"select 1.5::DOUBLE AS rate, {text} AS text, repeat('long ', 99) AS long, '猫' AS cat"
-    said = bare.stumble("sql", query)
-    head, row = said.out.splitlines()
+    result = bare.stumble("sql", query)
+    head, row = result.out.splitlines()
     assert head.split() == ["rate", "text", "long", "cat"]
     assert row.startswith(r" 1.5  two\nlines\x1b[31m  long long ")
     assert head.index("cat") == row.index("猫")
@@ -71,11 +71,11 @@ def test_a_row_is_one_line_for_other_programs(bare: Shop) -> None:
 
 
 def test_names_and_their_parameters_are_listed(opened: Shop) -> None:
-    said = opened.stumble("sql", "--list")
-    assert said.code == 0
+    result = opened.stumble("sql", "--list")
+    assert result.code == 0
     for name in ("funnel", "sample_size", "silent_by_n", "recovery", "telemetry", "trajectories"):
-        assert name in said.out
-    assert "[model=null, e=null]" in said.out
+        assert name in result.out
+    assert "[model=null, e=null]" in result.out
 
 
 @pytest.mark.parametrize(
@@ -89,9 +89,9 @@ def test_names_and_their_parameters_are_listed(opened: Shop) -> None:
 def test_a_wrong_question_is_told_what_is_wrong(
     opened: Shop, words: tuple[str, ...], reason: str
 ) -> None:
-    said = opened.stumble("sql", *words)
-    assert (said.code, said.out) == (2, "")
-    assert reason in said.err
+    result = opened.stumble("sql", *words)
+    assert (result.code, result.out) == (2, "")
+    assert reason in result.err
 
 
 @pytest.mark.parametrize(
@@ -110,10 +110,10 @@ def test_nothing_is_written_and_nothing_else_is_read(bare: Shop, statement: str)
     (bare.folder / "secret").write_text("a key")
     (bare.folder / "secret.csv").write_text("a\nkey\n")
     before = sorted(bare.folder.rglob("*"))
-    said = bare.stumble("sql", statement.format(folder=bare.folder))
-    assert said.code == 2
-    assert "key" not in said.out
-    assert "only reads" in said.err or "disabled by configuration" in said.err
+    result = bare.stumble("sql", statement.format(folder=bare.folder))
+    assert result.code == 2
+    assert "key" not in result.out
+    assert "only reads" in result.err or "disabled by configuration" in result.err
     assert [path for path in sorted(bare.folder.rglob("*")) if path not in before] == []
 
 
@@ -201,8 +201,8 @@ def read_storage_version(path: Path) -> int:
 
 def test_the_store_and_its_export_are_of_a_form_that_older_clients_read(opened: Shop) -> None:
     assert read_storage_version(opened.folder / ".stumble" / "store.duckdb") == STORAGE_OF_1_0
-    said = opened.stumble("export", "--to", "duckdb", "-o", "runs.duckdb", "--json")
-    assert said.json["trajectories"] == 200
+    result = opened.stumble("export", "--to", "duckdb", "-o", "runs.duckdb", "--json")
+    assert result.json["trajectories"] == 200
     path = opened.folder / "runs.duckdb"
     assert read_storage_version(path) == STORAGE_OF_1_0
     again = opened.stumble("export", "--to", "duckdb", "-o", "runs.duckdb")

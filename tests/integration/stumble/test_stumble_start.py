@@ -26,10 +26,10 @@ DRAWING = {"jinja2", "vl_convert"}
 
 
 def test_help_imports_nothing_heavy() -> None:
-    said = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", ASK], check=True, capture_output=True, text=True, timeout=60
     )
-    imported = set(said.stdout.splitlines()[-1].split())
+    imported = set(result.stdout.splitlines()[-1].split())
     commands = tuple(f"stumble.cli.{folder}" for folder in JOB_FOLDERS.values())
     assert not any(name.startswith(commands) for name in imported)
     assert imported & (HEAVY | DRAWING) == set()
@@ -47,7 +47,7 @@ run_cli()
 @pytest.mark.gate
 def test_only_a_page_or_a_picture_imports_what_draws(tmp_path: Path) -> None:
     (tmp_path / "store").mkdir()
-    said = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", SUMMARY],
         check=True,
         capture_output=True,
@@ -55,7 +55,7 @@ def test_only_a_page_or_a_picture_imports_what_draws(tmp_path: Path) -> None:
         env=os.environ | {"STUMBLE_STORE": str(tmp_path / "store")},
         timeout=60,
     )
-    imported = set(said.stdout.splitlines()[-1].split())
+    imported = set(result.stdout.splitlines()[-1].split())
     assert "stumble.report.collect" in imported
     assert "stumble.experiments.plan_completion" not in imported  # where nothing is sealed
     assert imported & DRAWING == set()
@@ -76,7 +76,7 @@ UNASKED = {"faults", "traces.importers", "traces.tape", "stumble.atlas", "pyarro
 def test_no_command_imports_pandas_because_it_is_installed(tmp_path: Path) -> None:
     assert importlib.util.find_spec("pandas"), "the tests' environment has it"
     (tmp_path / "store").mkdir()
-    said = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", QUERY],
         check=True,
         capture_output=True,
@@ -85,7 +85,7 @@ def test_no_command_imports_pandas_because_it_is_installed(tmp_path: Path) -> No
         env=os.environ | {"STUMBLE_STORE": str(tmp_path / "store")},
         timeout=60,
     )
-    imported = set(said.stdout.splitlines()[-1].split())
+    imported = set(result.stdout.splitlines()[-1].split())
     assert "pyarrow" in imported
     assert "pandas" not in imported
     assert imported & UNASKED == set()
@@ -100,7 +100,7 @@ os.execv(sys.executable, [sys.executable, "-m", "stumble", *sys.argv[1:]])
 
 def test_an_exit_code_is_known_under_a_program_that_ignores_its_children(tmp_path: Path) -> None:
     options = ("record", "-o", str(tmp_path / "a.tape"))
-    said = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", IGNORING, *options, "--", "sh", "-c", "exit 3"],
         capture_output=True,
         text=True,
@@ -108,7 +108,7 @@ def test_an_exit_code_is_known_under_a_program_that_ignores_its_children(tmp_pat
         timeout=60,
         check=False,
     )
-    assert said.returncode == 3, said.stderr
+    assert result.returncode == 3, result.stderr
 
 
 REPLAY = """
@@ -129,7 +129,7 @@ def test_a_replay_that_nothing_strikes_imports_only_what_it_needs(tmp_path: Path
     env["XDG_DATA_HOME"] = str(tmp_path / "data")
     # The first one makes the authority, and needs what makes certificates.
     for _ in range(2):
-        said = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-c", REPLAY],
             check=True,
             capture_output=True,
@@ -138,7 +138,7 @@ def test_a_replay_that_nothing_strikes_imports_only_what_it_needs(tmp_path: Path
             env=env,
             timeout=60,
         )
-    imported = set(said.stdout.splitlines()[-1].split())
+    imported = set(result.stdout.splitlines()[-1].split())
     assert "recorder.proxy.server" in imported
     assert imported & UNNEEDED == set()
 
@@ -172,7 +172,7 @@ def test_a_recording_loads_neither_the_index_nor_the_faults(tmp_path: Path) -> N
     env = os.environ | {"HOME": str(tmp_path), "STUMBLE_STORE": str(tmp_path / "store")}
     # The first one makes the authority, and needs what makes certificates.
     for number in range(2):
-        said = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-c", RECORD.replace("a.tape", f"{number}.tape")],
             check=True,
             capture_output=True,
@@ -181,7 +181,7 @@ def test_a_recording_loads_neither_the_index_nor_the_faults(tmp_path: Path) -> N
             env=env,
             timeout=60,
         )
-    before, after = (set(line.split()) for line in said.stdout.splitlines())
+    before, after = (set(line.split()) for line in result.stdout.splitlines())
     assert "recorder.agent.process" in before
     assert before & (UNREAD | AFTER_THE_AGENT) == set()
     assert after & UNREAD == set()

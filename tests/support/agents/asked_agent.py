@@ -40,8 +40,8 @@ def chat(url: str, messages: list[dict[str, Any]], tools: list[str]) -> dict[str
         {"content-type": "application/json", "authorization": "Bearer x"},
     )
     with urllib.request.build_opener().open(request, timeout=60) as answer:
-        said: dict[str, Any] = json.load(answer)["choices"][0]["message"]
-    return said
+        table: dict[str, Any] = json.load(answer)["choices"][0]["message"]
+    return table
 
 
 def make_http2_client() -> httpx2.AsyncClient:

@@ -81,13 +81,13 @@ def _record(place: Workplace) -> str:
 
 
 def _show(place: Workplace) -> str:
-    said = place.shop.stumble("show", str(place.tape), "--json", env=place.environment())
-    steps = said.json if said.code == 0 else []
+    result = place.shop.stumble("show", str(place.tape), "--json", env=place.environment())
+    steps = result.json if result.code == 0 else []
     answers = [step for step in steps if step["source"] == "agent"]
     calls = [call for step in steps for call in step["tool_calls"]]
     named = all(step["model"] for step in answers)
     if not (answers and named):
-        return _failed(said, f"{len(answers)} answers, models {'' if named else 'not '}named")
+        return _failed(result, f"{len(answers)} answers, models {'' if named else 'not '}named")
     return f"{len(answers)} answers, {len(calls)} calls"
 
 

@@ -54,8 +54,8 @@ def agent(prompt: str, heard: list[bytes], ids: Iterator[int], *, names: bool) -
             return
         messages.append(message)
         for call in message["tool_calls"]:
-            wanted = json.loads(call["function"]["arguments"])
-            told = yield from _insist(asked(call["id"] if names else None, wanted, ids))
+            document = json.loads(call["function"]["arguments"])
+            told = yield from _insist(asked(call["id"] if names else None, document, ids))
             if told is None:
                 return
             heard.append(told)

@@ -231,20 +231,20 @@ def _fork(trial: FormTrial, fault: str) -> str:
     where = ("--at", "model-boundary", "--where", f"tool={trial.agent.tool}", "--nth", "2")
     judged = ("--verify", f"grep -q {total} stock.txt", "--json")
     hosts = tuple(trial.hosts())
-    said = trial.stumble("fork", str(trial.tape), "--fault", operator, *where, *judged, *hosts)
-    found = _read_json(said)
+    result = trial.stumble("fork", str(trial.tape), "--fault", operator, *where, *judged, *hosts)
+    found = _read_json(result)
     if found is None:
-        return _failed(said, f"exit code {said.code}")
+        return _failed(result, f"exit code {result.code}")
     outcome = str(found.get("outcome"))
-    return outcome if outcome in expected else _failed(said, outcome)
+    return outcome if outcome in expected else _failed(result, outcome)
 
 
 def _replay(trial: FormTrial, more: Mapping[str, str]) -> str:
-    said = trial.stumble("replay", str(trial.tape), "--json", more=more)
-    found = _read_json(said)
-    if said.code or found is None:
-        why = _to_cell(str(found["diverged"])) if found else _to_cell(said.err)
-        return f"FAILED: exit code {said.code}: {why}"
+    result = trial.stumble("replay", str(trial.tape), "--json", more=more)
+    found = _read_json(result)
+    if result.code or found is None:
+        why = _to_cell(str(found["diverged"])) if found else _to_cell(result.err)
+        return f"FAILED: exit code {result.code}: {why}"
     return f"{found['answered']} answered"
 
 

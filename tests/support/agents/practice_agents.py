@@ -51,7 +51,9 @@ def straight(tool: str, nth: int, really: Really) -> None:
     """Change no result."""
 
 
-def run(folder: Path, task: PracticeTask, skill: str, bend: Bend = straight, most: int = 90) -> Run:
+def run(
+    folder: Path, task: PracticeTask, skill: str, mutate: Bend = straight, most: int = 90
+) -> Run:
     """Drive the model through a task on a fresh shop, replacing results with `bend`."""
     found = scripted_model.parse_model_skill(skill)
     assert found is not None
@@ -71,7 +73,7 @@ def run(folder: Path, task: PracticeTask, skill: str, bend: Bend = straight, mos
             messages.append(asked(answer.message, answer.calls))
             for call in answer.calls:
                 calls.append(call.name)
-                text = told(shop, call.name, call.arguments, Counter(calls)[call.name], bend)
+                text = told(shop, call.name, call.arguments, Counter(calls)[call.name], mutate)
                 messages.append({"role": "tool", "tool_call_id": call.id, "content": text})
     return Run(
         final=said[-1],
@@ -97,27 +99,27 @@ def asked(text: str, calls: Sequence[ToolCall]) -> JsonRow:
     return {"role": "assistant", "content": text, "tool_calls": made}
 
 
-def told(shop: sqlite3.Connection, name: str, arguments: str, nth: int, bend: Bend) -> str:
+def told(shop: sqlite3.Connection, name: str, arguments: str, nth: int, mutate: Bend) -> str:
     """Return a call's result in the agent's words, as over HTTP."""
 
     def really() -> tuple[int, dict[str, Json]]:
         return registry.call_shop_tool(shop, name, json.loads(arguments))
 
-    text = bend(name, nth, really)
+    text = mutate(name, nth, really)
     if text is not None:
         return text
     status, result = really()
     return json.dumps(result) if status == 200 else f"HTTP {status}: {json.dumps(result)}"
 
 
-def once(tool: str, bent: Bent, nth: int = 1) -> Bend:
+def once(tool: str, mutated: Bent, nth: int = 1) -> Bend:
     """Change the nth call of a tool."""
-    return lambda name, count, really: bent(really) if (name, count) == (tool, nth) else None
+    return lambda name, count, really: mutated(really) if (name, count) == (tool, nth) else None
 
 
-def always(tool: str, bent: Bent) -> Bend:
+def always(tool: str, mutated: Bent) -> Bend:
     """Change every call of a tool."""
-    return lambda name, _, really: bent(really) if name == tool else None
+    return lambda name, _, really: mutated(really) if name == tool else None
 
 
 def refused(_: Really) -> str:

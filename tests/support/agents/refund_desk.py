@@ -227,9 +227,9 @@ class Desk:
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
         """Return the rows of `stumble sql`."""
-        said = self.bench.stumble("sql", "--json", sql)
-        assert said.code == 0, said.err
-        found: list[dict[str, Any]] = said.json
+        result = self.bench.stumble("sql", "--json", sql)
+        assert result.code == 0, result.err
+        found: list[dict[str, Any]] = result.json
         return found
 
 

@@ -29,11 +29,11 @@ def main() -> None:
             sys.stdout.write(f"{message['content']}\n")
             return
         for call in message["tool_calls"]:  # type: ignore[attr-defined]
-            wanted = json.loads(call["function"]["arguments"])
+            document = json.loads(call["function"]["arguments"])
             if call["function"]["name"] == "run":
-                text = f"started\n<shellId: {started.index(wanted['command']) + 2} runs>"
+                text = f"started\n<shellId: {started.index(document['command']) + 2} runs>"
             else:
-                text = f"{started[int(wanted['shellId']) - 2]}'s output"
+                text = f"{started[int(document['shellId']) - 2]}'s output"
             messages.append({"role": "tool", "tool_call_id": call["id"], "content": text})
 
 

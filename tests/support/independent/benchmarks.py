@@ -116,10 +116,10 @@ def _list_tokens(usage: dict[str, int]) -> list[int]:
 def _iter_samples(path: Path) -> Iterator[tuple[str, Any]]:
     if path.suffix == ".eval":
         with zipfile.ZipFile(path) as log:
-            begun = json.loads(log.read("_journal/start.json"))
+            started = json.loads(log.read("_journal/start.json"))
             for name in log.namelist():
                 if name.startswith("samples/"):
-                    yield begun["eval"]["task_id"], json.loads(log.read(name))
+                    yield started["eval"]["task_id"], json.loads(log.read(name))
         return
     document = read_document(path)
     for sample in document.get("samples") or ():

@@ -81,15 +81,15 @@ class AgentProgram:
         return react.read_action(message) if as_text else message
 
     async def _call(self, tool: str, arguments: str) -> str:
-        asked = json.loads(arguments)
+        document = json.loads(arguments)
         if tool == "delegate":
             system = {"role": "system", "content": "Find out what is asked."}
-            task = {"role": "user", "content": asked["task"]}
+            task = {"role": "user", "content": document["task"]}
             return await self._converse(f"{self._agent.name}/helper", [system, task], 6) or ""
         if tool in self._server.task.local:
-            return json.dumps(self._server.shop.call(tool, asked)[1])
+            return json.dumps(self._server.shop.call(tool, document)[1])
         try:
-            answer = await self._http.post(f"{self._url}/tools/{tool}", json=asked)
+            answer = await self._http.post(f"{self._url}/tools/{tool}", json=document)
             text = answer.text if answer.is_success else f"HTTP {answer.status_code}: {answer.text}"
         except httpx.HTTPError as error:
             text = f"HTTP error: {type(error).__name__}"

@@ -95,14 +95,14 @@ class ScriptStage:
         twins = await self._twins(agent, found)
         tapes = [await self._play(agent, found, "fault", rep) for rep in range(agent.times)]
         runs = [to_run_evidence(read_tape(path)) for path in tapes]
-        struck = [each for each in runs if each.tape.injections]
+        injected = [each for each in runs if each.tape.injections]
         return JudgedCase(
             agent=agent,
             case=case,
             fault=text,
             verdicts=tuple(
                 judge_injection(each.tape.injections[0], each, twins, lambda: runs)
-                for each in struck
+                for each in injected
             ),
             tapes=tuple(tapes),
         )

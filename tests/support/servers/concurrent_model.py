@@ -39,8 +39,8 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        message = _answer(asked["messages"])
+        document = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        message = _answer(document["messages"])
         body = json.dumps({"model": "m", "choices": [{"index": 0, "message": message}]}).encode()
         self.send_response(200)
         self.send_header("content-type", "application/json")

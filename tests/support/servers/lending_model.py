@@ -37,9 +37,9 @@ def serving() -> Iterator[str]:
             """Log nothing."""
 
         def do_POST(self) -> None:
-            asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            text, calls = answer(asked["messages"])
-            body = json.dumps(_completion(asked["model"], text, calls)).encode()
+            document = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            text, calls = answer(document["messages"])
+            body = json.dumps(_completion(document["model"], text, calls)).encode()
             self.send_response(200)
             self.send_header("content-type", "application/json")
             self.send_header("content-length", str(len(body)))
@@ -60,9 +60,9 @@ def serving() -> Iterator[str]:
 def _completion(
     model: str, text: str, calls: Mapping[str, tuple[str, object]]
 ) -> dict[str, object]:
-    said: dict[str, object] = {"role": "assistant", "content": text}
+    table: dict[str, object] = {"role": "assistant", "content": text}
     if calls:
-        said["tool_calls"] = [
+        table["tool_calls"] = [
             {
                 "id": id,
                 "type": "function",
@@ -70,7 +70,7 @@ def _completion(
             }
             for id, (name, arguments) in calls.items()
         ]
-    choice = {"index": 0, "message": said, "finish_reason": "tool_calls" if calls else "stop"}
+    choice = {"index": 0, "message": table, "finish_reason": "tool_calls" if calls else "stop"}
     usage = {"prompt_tokens": 9, "completion_tokens": 5, "total_tokens": 14}
     head = {"id": "chatcmpl-1", "object": "chat.completion", "created": 0, "model": model}
     return {**head, "choices": [choice], "usage": usage}

@@ -18,24 +18,24 @@ OLD = "2025-11-25"
 
 def main() -> None:
     for line in sys.stdin.buffer:
-        said = json.loads(line)
-        if "id" not in said:
+        document = json.loads(line)
+        if "id" not in document:
             continue
         result: dict[str, object] = {}
-        match said.get("method"):
+        match document.get("method"):
             case "initialize":
                 result = {"protocolVersion": OLD, "capabilities": {"tools": {}}, "serverInfo": ME}
             case "tools/list":
                 result = {"tools": [{"name": name, "inputSchema": ANY} for name in TOOLS]}
-            case "tools/call" if said["params"]["name"] == "hang":
+            case "tools/call" if document["params"]["name"] == "hang":
                 continue
-            case "tools/call" if said["params"]["name"] == "refuse":
+            case "tools/call" if document["params"]["name"] == "refuse":
                 error = {"code": -32602, "message": "I would rather not"}
-                say({"jsonrpc": "2.0", "id": said["id"], "error": error})
+                say({"jsonrpc": "2.0", "id": document["id"], "error": error})
                 continue
             case "tools/call":
-                result = text(call(**said["params"]))
-        say({"jsonrpc": "2.0", "id": said["id"], "result": result})
+                result = text(call(**document["params"]))
+        say({"jsonrpc": "2.0", "id": document["id"], "result": result})
 
 
 def call(name: str, arguments: dict[str, object], **more: object) -> str:

@@ -70,8 +70,8 @@ def served(answers: Callable[[list[dict[str, Any]]], tuple[int, dict[str, Any]]]
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            status, message = answers(asked["messages"])
+            document = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            status, message = answers(document["messages"])
             finish = "tool_calls" if message.get("tool_calls") else "stop"
             said = {
                 "id": "1",

@@ -10,13 +10,13 @@ from traces.model import Exchange, Request
 from traces.tape.reader import Tape
 
 
-def holds_what_the_provider_answered(shop: Shop, tape: Tape, told: DerivedSteps) -> None:
+def holds_what_the_provider_answered(shop: Shop, tape: Tape, derived_steps: DerivedSteps) -> None:
     """Assert that the tape has exactly the calls of the provider's log, byte for byte."""
     model = {x.seq: x for x in tape.exchanges if asks(x.request)}
     log = shop.asked()
     assert sorted(map(digest, model.values())) == sorted(line["request"] for line in log)
     answered = {line["request"]: line for line in log if line["status"] == 200}
-    for seq, answer in told.answers.items():
+    for seq, answer in derived_steps.answers.items():
         if seq not in model:
             continue
         line, response = answered[digest(model[seq])], model[seq].response
@@ -25,7 +25,7 @@ def holds_what_the_provider_answered(shop: Shop, tape: Tape, told: DerivedSteps)
         assert answer.message == line["message"]
         assert [call.id for call in answer.calls] == line["call_ids"]
     # Side requests run beside the conversation; within it the order is the provider's.
-    ours = [digest(model[seq]) for step in turns(told) for seq in step.seqs]
+    ours = [digest(model[seq]) for step in turns(derived_steps) for seq in step.seqs]
     assert ours == [line["request"] for line in log if line["request"] in ours]
 
 
@@ -42,16 +42,16 @@ def digest(exchange: Exchange) -> str:
     return sha256(body).hexdigest()
 
 
-def turns(told: DerivedSteps) -> list[TrajectoryStep]:
+def turns(derived_steps: DerivedSteps) -> list[TrajectoryStep]:
     """Return the model's steps in the lane with tool calls; all steps if there are no tools."""
-    lanes = {use.lane for use in told.tool_uses}
+    lanes = {use.lane for use in derived_steps.tool_uses}
     assert len(lanes) <= 1
-    return [step for step in told.agent_steps if not lanes or step.lane in lanes]
+    return [step for step in derived_steps.agent_steps if not lanes or step.lane in lanes]
 
 
-def folds_the_retry(told: DerivedSteps) -> None:
+def folds_the_retry(derived_steps: DerivedSteps) -> None:
     """Assert that the one failed attempt and its retry are one call of the model."""
-    tried = [step for step in turns(told) if len(step.seqs) > 1]
+    tried = [step for step in turns(derived_steps) if len(step.seqs) > 1]
     assert [len(step.seqs) for step in tried] == [2]
     first, second = tried[0].seqs
-    assert told.contexts[second].attempt_of == first
+    assert derived_steps.contexts[second].attempt_of == first

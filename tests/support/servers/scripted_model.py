@@ -38,12 +38,12 @@ def serving(script: Script, host: str = "127.0.0.1") -> Iterator[str]:
             self._say(426, "text/plain", b"")  # Codex asks for a WebSocket first
 
         def do_POST(self) -> None:
-            asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            script.asked.append(asked)
-            if "input" in asked:
-                said = responses(script, asked)
-            elif "messages" in asked and "count_tokens" not in self.path:
-                said = messages(script, asked)
+            document = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            script.asked.append(document)
+            if "input" in document:
+                said = responses(script, document)
+            elif "messages" in document and "count_tokens" not in self.path:
+                said = messages(script, document)
             else:
                 return self._say(404, "application/json", b"{}")
             lines = [f"event: {name}\ndata: {json.dumps(data)}\n\n" for name, data in said]
@@ -76,12 +76,12 @@ def messages(script: Script, asked: dict[str, Any]) -> Iterator[Event]:
         block = {"type": "tool_use", "id": CALL_ID, "name": script.tool, "input": {}}
         delta = {"type": "input_json_delta", "partial_json": json.dumps(script.arguments)}
     stop = "tool_use" if calls else "end_turn"
-    begun = {
+    started = {
         **{"id": "msg_1", "type": "message", "role": "assistant", "model": asked["model"]},
         **{"content": [], "stop_reason": None, "usage": {"input_tokens": 9, "output_tokens": 1}},
     }
     parts: list[Event] = [
-        ("message_start", {"message": begun}),
+        ("message_start", {"message": started}),
         ("content_block_start", {"index": 0, "content_block": block}),
         ("content_block_delta", {"index": 0, "delta": delta}),
         ("content_block_stop", {"index": 0}),

@@ -19,10 +19,10 @@ def absorbed(**told: object) -> Strike:
     return strike(consumed=False, unreached_reason="absorbed", **{"class": "unreached"}) | told
 
 
-def store(sql: Sql, strikes: list[Strike]) -> None:
+def store(sql: Sql, injections: list[Strike]) -> None:
     """Write one faulted run per strike."""
-    ids = [{"injection_id": f"i{k}", "trajectory_id": f"t{k}"} for k in range(len(strikes))]
-    told = [each | ids[k] for k, each in enumerate(strikes)]
+    ids = [{"injection_id": f"i{k}", "trajectory_id": f"t{k}"} for k in range(len(injections))]
+    told = [each | ids[k] for k, each in enumerate(injections)]
     injection = (
         "injection_id",
         "trajectory_id",
@@ -33,7 +33,7 @@ def store(sql: Sql, strikes: list[Strike]) -> None:
         "sham",
         "step",
     )
-    fate = ("consumed", "unreached_reason")
+    ending = ("consumed", "unreached_reason")
     outcome = (
         "injection_id",
         "class",
@@ -58,7 +58,7 @@ def store(sql: Sql, strikes: list[Strike]) -> None:
         "scenario",
         "verifier",
     )
-    fill(sql, "injections", [only(each, injection + fate) for each in told])
+    fill(sql, "injections", [only(each, injection + ending) for each in told])
     fill(sql, "outcomes", [{"judge_version": 1} | only(each, outcome) for each in told])
     fill(sql, "trajectories", [only(each, run) | {"parent_id": each["trace"]} for each in told])
 

@@ -243,10 +243,10 @@ def calibrate(folder: Path, *, small: bool = False) -> Calibration:
     models = MODELS[1:3] if small else MODELS
     faults = FAULTS[:3] if small else FAULTS
     bench.write("c.toml", text(tasks, models, faults, 60))
-    said = bench.stumble("campaign", "c.toml", "--json", timeout=3600)
-    if said.code not in (0, 5):
-        raise RuntimeError(said.err)
-    done = said.json
+    result = bench.stumble("campaign", "c.toml", "--json", timeout=3600)
+    if result.code not in (0, 5):
+        raise RuntimeError(result.err)
+    done = result.json
     assert done["finished"], done
     assert not done["diverged"], done["diverged"]
     found = tuple(cases(bench.store, folder / "noticed"))

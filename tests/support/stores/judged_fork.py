@@ -12,9 +12,9 @@ from traces.tape.writer import TapeWriter
 DONE = '{"ok": true}'
 
 
-def told(result: str, amount: float, said: str = "DONE") -> Telling:
+def told(result: str, amount: float, text: str = "DONE") -> Telling:
     read = Telling().asks("get_order", result, id="ord-7314")
-    return read.asks("issue_refund", DONE, id="ord-7314", amount=amount).says(said)
+    return read.asks("issue_refund", DONE, id="ord-7314", amount=amount).says(text)
 
 
 def keep(store: TraceStore, run: RunEvidence, trajectory: Trajectory) -> None:
@@ -27,15 +27,15 @@ def keep(store: TraceStore, run: RunEvidence, trajectory: Trajectory) -> None:
         tape.write_ending(run.tape.ending)
 
 
-def make_judged_fork(root: Path, said: str = "DONE") -> TraceStore:
+def make_judged_fork(root: Path, text: str = "DONE") -> TraceStore:
     """Three clean twins, and two runs whose agent paid out the corrupted amount; all end with
     `said`.
     """
     made = TraceStore(root)
     fork = Trajectory(id="", recorded_at=1e9, source="fork", parent="a", forked_at="c1")
     for n in range(3):
-        keep(made, told(ORDER, 1250.4, said).over(), replace(fork, id=f"twin-{n}"))
-    lied = told(BENT, 1259.4, said).over(passed=False)
+        keep(made, told(ORDER, 1250.4, text).over(), replace(fork, id=f"twin-{n}"))
+    lied = told(BENT, 1259.4, text).over(passed=False)
     for id in ("lied-1", "lied-2"):
         keep(made, lied, replace(fork, id=id, condition="fault"))
     return made

@@ -31,13 +31,15 @@ def cassettes(shared: Path, *groups: str) -> Iterator[tuple[Path, Exchange]]:
                 yield path, _exchange(seq, asked, said)
 
 
-def _exchange(seq: int, asked: dict[str, Any], said: dict[str, Any]) -> Exchange:
-    headers, body = _said(said)
+def _exchange(seq: int, asked: dict[str, Any], table: dict[str, Any]) -> Exchange:
+    headers, body = _said(table)
     chunks = (Chunk(at=0.0, data=body),)
     return Exchange(
         seq=seq,
         request=Request(method=asked["method"], url=asked["uri"], body=_said(asked)[1]),
-        response=Response(status=said["status"]["code"], headers=headers, chunks=chunks, ended=0.0),
+        response=Response(
+            status=table["status"]["code"], headers=headers, chunks=chunks, ended=0.0
+        ),
     )
 
 

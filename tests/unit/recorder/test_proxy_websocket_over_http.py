@@ -56,13 +56,13 @@ class Provider:
         return exchange
 
 
-def sent_live(struck: Exchange) -> list[Item]:
+def sent_live(exchange: Exchange) -> list[Item]:
     """The items that a provider is asked for the turn after `struck`, which stood on the tape."""
     provider = Provider()
     bridge = WebSocketOverHttp(provider)
     first = turn(0, {"type": "message", "role": "user", "content": "price?"})
     bridge.done(first.with_response(answer("r1", CALL), None))
-    bridge.done(struck.with_response(answer("r2"), None))
+    bridge.done(exchange.with_response(answer("r2"), None))
     live = turn(2, {"type": "message", "role": "user", "content": "thanks"}, after="r2")
     asyncio.run(bridge.send(live, lambda _: None, lambda _: None))
     (post,) = provider.asked

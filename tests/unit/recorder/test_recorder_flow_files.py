@@ -94,7 +94,7 @@ def test_files_of_all_versions_come_in_with_all_their_flows(shared: Path) -> Non
 
 def test_what_codex_said_over_a_websocket_is_told(shared: Path) -> None:
     found, remarks = read(shared / "flows" / "codex.fwd.websocket.mitm.gz")
-    told = derive_steps(found)
+    derived_steps = derive_steps(found)
     assert remarks == []
-    assert len(told.agent_steps) == 3
-    assert [use.tool for use in told.tool_uses] == ["exec_command"] * 2
+    assert len(derived_steps.agent_steps) == 3
+    assert [use.tool for use in derived_steps.tool_uses] == ["exec_command"] * 2

@@ -124,16 +124,20 @@ def test_ids_of_single_requests_are_of_no_agent() -> None:
 
 def test_a_recorded_answer_and_what_repeats_it_have_the_id_of_this_run() -> None:
     url = f"http://h/sessions/{A}/steps"
-    begun = exchange(asked(A), json.dumps({"next": url, "other": f"x{A}", "text": f"id={A}!"}))
+    started = exchange(asked(A), json.dumps({"next": url, "other": f"x{A}", "text": f"id={A}!"}))
     step = exchange(Request(method="GET", url=url, headers=(("x-tenant", "t"),)), "ok", 1.0)
-    stage = Stage(tape(begun, step))
-    answered = stage.ask(replace(begun, request=asked(X)))
+    stage = Stage(tape(started, step))
+    answered = stage.ask(replace(started, request=asked(X)))
     assert answered.response is not None
-    said = json.loads(answered.response.body)
-    assert said == {"next": f"http://h/sessions/{X}/steps", "other": f"x{A}", "text": f"id={X}!"}
+    document = json.loads(answered.response.body)
+    assert document == {
+        "next": f"http://h/sessions/{X}/steps",
+        "other": f"x{A}",
+        "text": f"id={X}!",
+    }
     assert answered.renamed == (A, X)
     assert answered.forwarded == answered.request
-    there = replace(step.request, url=said["next"])
+    there = replace(step.request, url=document["next"])
     assert stage.ask(replace(step, request=there)).answered_by == "recorded"
     assert stage.player.diverged == []
 

@@ -22,20 +22,20 @@ def begin(lane: str, *calls: str) -> Exchange:
     return model([{"role": "user", "content": lane}], *map(call, calls))
 
 
-def status(said: str, id: str | None = None) -> Exchange:
-    exchange = tool(said, STATUS)
+def status(text: str, id: str | None = None) -> Exchange:
+    exchange = tool(text, STATUS)
     headers = () if id is None else (("x-tool-call-id", id),)
     return replace(exchange, request=replace(exchange.request, headers=headers))
 
 
-def go_on(lane: str, id: str, said: str) -> Exchange:
+def go_on(lane: str, id: str, text: str) -> Exchange:
     function = {"name": "get_order", "arguments": STATUS}
     asked: dict[str, object] = {
         "role": "assistant",
         "tool_calls": [{"id": id, "function": function}],
     }
-    result: dict[str, object] = {"role": "tool", "tool_call_id": id, "content": said}
-    return model([{"role": "user", "content": lane}, asked, result], text=f"{lane}: {said}")
+    result: dict[str, object] = {"role": "tool", "tool_call_id": id, "content": text}
+    return model([{"role": "user", "content": lane}, asked, result], text=f"{lane}: {text}")
 
 
 def body(exchange: Exchange) -> str:

@@ -67,22 +67,22 @@ def forked(
 ) -> tuple[list[Exchange], TapePlayer, ResultPinning]:
     """All exchanges of a fork at a call, in which tools say these things."""
     tape, watch, seqs = recorded(), ConversationTap(), count()
-    told = derive_tape_steps(tape)
+    derived_steps = derive_tape_steps(tape)
     player = TapePlayer(tape, watch, options=PlaybackOptions(fork=Fork(at.id, None, world=False)))
-    pin = ResultPinning(told.tool_uses if pinned else (), player.saved)
+    pin = ResultPinning(derived_steps.tool_uses if pinned else (), player.saved)
     began = Trajectory(id="f", recorded_at=0.0, forked_at=at.id, source="fork")
     said = list[Exchange]()
     with TapeWriter(path, began) as writer:
         taps: list[object] = [pin, watch, player, writer]
         if fault is not None:
-            site = select_site(told, fault, bind_operator(fault))
-            struck = FaultInjector(
+            site = select_site(derived_steps, fault, bind_operator(fault))
+            injected = FaultInjector(
                 (BoundFault(fault=fault, site=site),),
                 watch,
                 writer.write_injection,
                 seeds=RunSeeds(run="f", trace="t"),
             )
-            taps.insert(2, struck)
+            taps.insert(2, injected)
         chain = TapChain(taps)
         for request, answer in work(*says):
             seq = next(seqs)

@@ -49,12 +49,12 @@ def tool(said: str, body: str = "{}", status: int = 200) -> Exchange:
     return Exchange(seq=0, request=request, response=answer)
 
 
-def after(said: str, call: ToolCall = CALL) -> list[dict[str, object]]:
+def after(text: str, call: ToolCall = CALL) -> list[dict[str, object]]:
     function = {"name": call.name, "arguments": call.arguments}
     return [
         *GO,
         {"role": "assistant", "tool_calls": [{"id": call.id, "function": function}]},
-        {"role": "tool", "tool_call_id": call.id, "content": said},
+        {"role": "tool", "tool_call_id": call.id, "content": text},
     ]
 
 

@@ -71,8 +71,8 @@ def test_what_parts_before_the_fork_is_refused_and_does_not_go_live() -> None:
     agent = Agent("c2")
     agent.follow(1)
     other = {"model": "m", "messages": [{"role": "user", "content": "refund ord-7315"}]}
-    asked = Request(method="POST", url=RECORDED[0].request.url, body=json.dumps(other).encode())
-    assert agent.ask(asked, None) == "refused"
+    request = Request(method="POST", url=RECORDED[0].request.url, body=json.dumps(other).encode())
+    assert agent.ask(request, None) == "refused"
     assert agent.player.went_live == []
     assert len(agent.player.diverged) == 1
 

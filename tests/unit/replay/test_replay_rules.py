@@ -235,8 +235,8 @@ def test_a_rule_is_offered_only_if_it_lets_the_request_pass(
 
 
 def test_no_rule_is_offered_for_what_was_said() -> None:
-    def chat(said: str) -> Request:
-        messages = [{"role": "user", "content": said}]
+    def chat(text: str) -> Request:
+        messages = [{"role": "user", "content": text}]
         return post("http://h/v1/chat/completions", model="m", messages=messages)
 
     assert find_passing_rule(chat("a"), chat("b"), "messages[0].content") is None
@@ -344,8 +344,8 @@ def test_a_rule_that_names_something_is_not_idle() -> None:
 def test_a_rule_for_an_answer_of_a_tool_is_not_idle(rule: str, is_idle: bool) -> None:
     """Before a fork it applies to live answers; an answer of a model is never compared."""
     answer = Response(status=200, chunks=(Chunk(at=0.0, data=b'{"at": "12:01"}'),), ended=0.0)
-    asked = Request(method="GET", url="http://h/of")
-    tool = Exchange(seq=0, request=asked, response=answer)
+    request = Request(method="GET", url="http://h/of")
+    tool = Exchange(seq=0, request=request, response=answer)
     found = find_idle_rules([parse_match_rule(rule)], [tool])
     assert bool(found) is is_idle
     chat = Request(method="POST", url="http://h/v1/chat/completions", body=b'{"messages": []}')

@@ -280,8 +280,8 @@ def test_a_model_of_known_skill_recovers_as_often_as_it_says(tmp_path: Path) -> 
     for task in ORDER_TASKS.values():
         for step in task.plan:
             for number in range(2):
-                bend = once(step.tool, saying(f"HTTP 503: {number}"))
-                done = run(tmp_path, task, "p=0.7", bend)
+                mutate = once(step.tool, saying(f"HTTP 503: {number}"))
+                done = run(tmp_path, task, "p=0.7", mutate)
                 noticed, *_ = done.noticed
                 acted = not noticed.startswith("ignored: ")
                 assert done.verdict.passed is acted
@@ -297,8 +297,8 @@ def test_a_model_of_known_skill_recovers_as_often_as_it_says(tmp_path: Path) -> 
 )
 def test_the_ends_of_the_scale(p: str, like: str, tmp_path: Path) -> None:
     for task in ORDER_TASKS.values():
-        bend = once("get_order", refused)
-        one, other = run(tmp_path, task, p, bend), run(tmp_path, task, like, bend)
+        mutate = once("get_order", refused)
+        one, other = run(tmp_path, task, p, mutate), run(tmp_path, task, like, mutate)
         assert one.verdict.passed is other.verdict.passed
     assert scripted_model.parse_model_skill("p=1") == scripted_model.parse_model_skill(
         "openai/practice/verifies"
@@ -395,7 +395,7 @@ each_shell_task = pytest.mark.parametrize("task", shell.SHELL_TASKS.values(), id
 
 
 def in_a_shell(
-    folder: Path, task: shell.ShellTask, skill: str, bend: dict[int, str] | None = None
+    folder: Path, task: shell.ShellTask, skill: str, mutate: dict[int, str] | None = None
 ) -> tuple[str, list[str]]:
     """The final text and all commands, run by a real shell; `bend` maps nth command to output."""
     found = scripted_model.parse_model_skill(skill)
@@ -415,7 +415,7 @@ def in_a_shell(
         ran = subprocess.run(
             command, shell=True, cwd=folder, capture_output=True, text=True, timeout=20
         )
-        output = (bend or {}).get(len(commands), ran.stdout)
+        output = (mutate or {}).get(len(commands), ran.stdout)
         shown = json.dumps({"returncode": ran.returncode, "output": output}, indent=2)
         messages.append({"role": "tool", "tool_call_id": call.id, "content": shown})
     raise AssertionError(commands)
@@ -435,8 +435,8 @@ def test_a_task_for_a_shell_is_done(task: shell.ShellTask, skill: str, tmp_path:
 )
 def test_a_wrong_figure_in_a_shell(skill: str, passed: bool, tmp_path: Path) -> None:
     task = shell.SHELL_TASKS["shell-sum"]
-    lie = "north 48217\nsouth 36915\neast 70348\n"
-    final, commands = in_a_shell(tmp_path, task, skill, {3: lie})
+    wrong_value = "north 48217\nsouth 36915\neast 70348\n"
+    final, commands = in_a_shell(tmp_path, task, skill, {3: wrong_value})
     assert shell.verify_shell_task(tmp_path, task).passed is passed
     assert ("echo 155480 > total.txt" in commands) is not passed
 

@@ -19,8 +19,8 @@ PRACTICE: dict[str, object] = {"tasks": ["refund-1"], "models": ["practice/naive
 def asked(tmp_path: Path, world: dict[str, object], **more: object) -> Campaign:
     tape = tmp_path / "a.tape"
     tape.touch()
-    said: dict[str, object] = {"traces": [str(tape)], "world": world}
-    return parse_campaign(said | more, tmp_path / "c.toml")
+    table: dict[str, object] = {"traces": [str(tape)], "world": world}
+    return parse_campaign(table | more, tmp_path / "c.toml")
 
 
 def test_one_world_serves_one_run_at_a_time(tmp_path: Path) -> None:
@@ -54,11 +54,11 @@ def test_a_verifier_alone_judges_the_copy_of_each_run(tmp_path: Path) -> None:
 def test_a_scenario_that_is_verified_without_a_reset_judges_copies(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text("command = 'true'\n[world]\nverify = './check'\n[[faults]]\nfault = 'digit'\n")
-    said: dict[str, object] = {"traces": [str(file)]}
-    found = parse_campaign(said, tmp_path / "c.toml")
+    table: dict[str, object] = {"traces": [str(file)]}
+    found = parse_campaign(table, tmp_path / "c.toml")
     assert (found.reset, found.verify) == ("true {workspace}", "./check")
     with pytest.raises(ScenarioError, match="in_place: needs a reset"):
-        parse_campaign(said | {"in_place": True}, tmp_path / "c.toml")
+        parse_campaign(table | {"in_place": True}, tmp_path / "c.toml")
 
 
 def test_the_practice_world_is_each_workers_own(tmp_path: Path) -> None:

@@ -52,9 +52,9 @@ def test_bounds_hold_the_share_of_good_runs_whatever_the_unknown_ones_are(
     runs: list[FaultedRun],
 ) -> None:
     for cell in build_cells(runs):
-        least, most = cell.bounds
-        assert 0 <= least <= most <= 1
-        assert (least == most) == (cell.counts["unknown"] == 0)
+        minimum, most = cell.bounds
+        assert 0 <= minimum <= most <= 1
+        assert (minimum == most) == (cell.counts["unknown"] == 0)
         assert cell.judged + cell.counts["unknown"] == len(cell.runs)
 
 

@@ -40,12 +40,12 @@ def tape(id: str, *exchanges: Exchange) -> Tape:
     return Tape(path=Path(id), trajectory=run, exchanges=exchanges, spans={})
 
 
-def replay(id: str, said: str, *, telemetry: int) -> Tape:
+def replay(id: str, text: str, *, telemetry: int) -> Tape:
     """A replay in which telemetry got this status, and the request to the model was refused."""
     return tape(
         id,
         exchange(0, TELEMETRY, f"{id} happened", status=telemetry),
-        exchange(1, MODEL, said, status=422),
+        exchange(1, MODEL, text, status=422),
     )
 
 

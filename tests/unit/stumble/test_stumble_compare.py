@@ -259,19 +259,19 @@ def here(folder: Path, known: list[Told]) -> Shop:
 
 def test_a_person_sees_the_difference_and_what_flipped(tmp_path: Path) -> None:
     shop = here(tmp_path, runs("before", [S, S, S, R, R, S]) + runs("after", [R] * 6))
-    said = shop.stumble("compare", "before", "after")
-    assert said.code == 0, said.err
-    assert "+0.667" in said.out
-    assert "t0 get#1/digit/0: silent_wrong -> recovered  (i6)" in said.out
+    result = shop.stumble("compare", "before", "after")
+    assert result.code == 0, result.err
+    assert "+0.667" in result.out
+    assert "t0 get#1/digit/0: silent_wrong -> recovered  (i6)" in result.out
     plain = shop.stumble("compare", "before", "after", "--json").json
     assert (plain["by"], len(plain["flips"])) == ("campaign", 4)
 
 
 def test_too_few_traces_are_not_enough(tmp_path: Path) -> None:
     shop = here(tmp_path, runs("before", [S, S]) + runs("after", [R] * 2))
-    said = shop.stumble("compare", "before", "after")
-    assert said.code == 5
-    assert "few_traces" in said.out
+    result = shop.stumble("compare", "before", "after")
+    assert result.code == 5
+    assert "few_traces" in result.out
 
 
 def test_all_models_of_a_campaign_are_compared_with_each_other(tmp_path: Path) -> None:
@@ -279,10 +279,10 @@ def test_all_models_of_a_campaign_are_compared_with_each_other(tmp_path: Path) -
         return [each | {"model": model} for each in runs("nightly", classes)]
 
     shop = here(tmp_path, of("x", [S] * 6) + of("y", [R] * 6) + of("z", [R, S] * 3))
-    said = shop.stumble("compare", "--models", "--campaign", "nightly", "--json")
-    assert said.code == 0, said.err
-    assert [(each["a"], each["b"]) for each in said.json] == [("x", "y"), ("x", "z"), ("y", "z")]
-    assert [len(each["flips"]) for each in said.json] == [6, 3, 3]
+    result = shop.stumble("compare", "--models", "--campaign", "nightly", "--json")
+    assert result.code == 0, result.err
+    assert [(each["a"], each["b"]) for each in result.json] == [("x", "y"), ("x", "z"), ("y", "z")]
+    assert [len(each["flips"]) for each in result.json] == [6, 3, 3]
     one = shop.stumble("compare", "--models", "y", "x")
     assert (one.code, "-1.000" in one.out) == (0, True)
     assert shop.stumble("compare", "--models", "--campaign", "gone").code == 2
@@ -292,9 +292,9 @@ def test_all_models_of_a_campaign_are_compared_with_each_other(tmp_path: Path) -
 
 def test_a_name_that_is_none_is_answered_by_the_nearest(tmp_path: Path) -> None:
     shop = here(tmp_path, runs("before", [S]) + runs("after", [R]))
-    said = shop.stumble("compare", "before", "aftr")
-    assert said.code == 2
-    assert "after" in said.err
+    result = shop.stumble("compare", "before", "aftr")
+    assert result.code == 2
+    assert "after" in result.err
     other = shop.stumble("compare", "before", "m")
     assert other.code == 2
     assert "--by" in other.err

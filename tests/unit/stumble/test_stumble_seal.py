@@ -174,10 +174,10 @@ def test_a_seal_is_read_back_and_one_that_was_edited_is_refused(tmp_path: Path) 
     seal.write(path)
     assert read_seal(path) == ExperimentSeal(contents=json.loads(json.dumps(seal.contents)))
     assert read_seal(path).digest == seal.digest
-    said = json.loads(path.read_text())
-    path.write_text(json.dumps(shuffled(said)))
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps(shuffled(document)))
     assert read_seal(path).digest == seal.digest
-    path.write_text(json.dumps(said | {"analysis": said["analysis"] | {"margin": 0.3}}))
+    path.write_text(json.dumps(document | {"analysis": document["analysis"] | {"margin": 0.3}}))
     with pytest.raises(UsageError, match="was changed by hand"):
         read_seal(path)
     for text in ("", "[]", "{}", '{"seal": "x", "format": 1, "campaign": "c"}'):

@@ -58,15 +58,15 @@ def test_the_progress_of_a_campaign_is_read_by_others(tmp_path: Path) -> None:
     path = tmp_path / "progress.json"
     assert read_progress(path) is None
     times = iter([5.0, 5.0, 5.0, 5.5, 7.0, 7.0, 7.0])
-    tell = write_progress_to(path, told.append, lambda: next(times))
-    tell(now)
+    report = write_progress_to(path, told.append, lambda: next(times))
+    report(now)
     written = read_progress(path)
     assert written is not None
     assert (written.done, written.wanted, written.seconds_left is None) == (5, 9, False)
     now.done = 4
-    tell(now)
+    report(now)
     assert read_progress(path) == written
-    tell(now)
+    report(now)
     later = read_progress(path)
     assert later is not None
     assert later.done == 6

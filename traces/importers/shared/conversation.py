@@ -277,7 +277,7 @@ def _match_results_to_calls(
 def _to_call_row(
     trajectory: str,
     step: int,
-    place: int,
+    position: int,
     asked: ConversationCall,
     said: ConversationMessage | None,
 ) -> Row:
@@ -289,7 +289,7 @@ def _to_call_row(
         "is_error": said.is_error if said else None,
         "duration": said.seconds if said else None,
         "read_only": asked.read_only,
-        "position": place,
+        "position": position,
     }
     return make_call_row(fields, asked.arguments, said.text if said else None)
 

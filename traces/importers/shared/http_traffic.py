@@ -124,10 +124,10 @@ _CAUSES = (
 _CODE = re.compile("(refused|reset|eof|timeout|dns|tls|protocol|cancelled|damaged)(:|$)")
 
 
-def normalize_traffic_error(said: str) -> str:
+def normalize_traffic_error(text: str) -> str:
     """Convert another tool's error message to `Exchange.error`; `eof` if no code fits."""
-    said = " ".join(said.split())
-    if _CODE.match(said):
-        return said
-    codes = (code for code, words in _CAUSES if re.search(words, said, re.IGNORECASE))
-    return f"{next(codes, 'eof')}: {said}"
+    text = " ".join(text.split())
+    if _CODE.match(text):
+        return text
+    codes = (code for code, words in _CAUSES if re.search(words, text, re.IGNORECASE))
+    return f"{next(codes, 'eof')}: {text}"

@@ -132,8 +132,8 @@ def _read_log_record(said: Table) -> tuple[str, Table]:
     )
 
 
-def _first(said: Mapping[str, object], *names: str) -> object:
-    return next((said[name] for name in names if said.get(name) is not None), None)
+def _first(table: Mapping[str, object], *names: str) -> object:
+    return next((table[name] for name in names if table.get(name) is not None), None)
 
 
 def _is_failed(said: Table) -> bool | None:

@@ -292,12 +292,12 @@ def _ends_in_variable_name(data: bytes, at: int) -> bool:
     return _VARIABLE_NAME.match(data[max(0, at - _BEFORE) : at][::-1]) is not None
 
 
-def _is_name_reference(value: bytes, name: re.Match[bytes], said: bytes) -> bool:
+def _is_name_reference(value: bytes, name: re.Match[bytes], data: bytes) -> bool:
     """True for a value that repeats the name: `api_key=os.environ/API_KEY`, `password1`."""
     if _REFERENCE.fullmatch(value) is None:
         return False
     word, low = name[0][::-1].lstrip(b"-"), value.lower()
-    if name["password"] and low.rstrip(b"0123456789") in (said.lower(), name["password"][::-1]):
+    if name["password"] and low.rstrip(b"0123456789") in (data.lower(), name["password"][::-1]):
         return True
     return _VARIABLE.fullmatch(low) is not None or (not name["password"] and word in low)
 

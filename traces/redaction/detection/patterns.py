@@ -177,9 +177,11 @@ def find_open_secret(data: bytes) -> int:
 
 def _find_open_place(data: bytes) -> int:
     tail = data[-placed_values.LONGEST_OPEN_PLACE :]
-    begun = find_begun_places(tail)
+    started = find_begun_places(tail)
     return (
-        len(data) - len(tail) + placed_values.find_open_place(tail, begun) if begun else len(data)
+        len(data) - len(tail) + placed_values.find_open_place(tail, started)
+        if started
+        else len(data)
     )
 
 

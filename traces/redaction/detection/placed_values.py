@@ -74,7 +74,7 @@ def find_placed_secrets(
     return out
 
 
-def find_open_place(tail: bytes, begun: int) -> int:
+def find_open_place(tail: bytes, started: int) -> int:
     """Return the offset of an incomplete value at the end; len(tail) if there is none.
 
     Bit K of `begun` is set if the value in place K may have begun; the others are not searched.
@@ -82,8 +82,8 @@ def find_open_place(tail: bytes, begun: int) -> int:
     starts = [
         match.start(1)
         for number, place in enumerate(PLACES)
-        if begun >> number & 1 and (match := _compile(place.open_pattern).search(tail))
+        if started >> number & 1 and (match := _compile(place.open_pattern).search(tail))
     ]
-    if begun >> len(PLACES):
+    if started >> len(PLACES):
         starts.append(find_open_list(tail))
     return min(starts, default=len(tail))

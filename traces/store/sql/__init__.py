@@ -176,14 +176,14 @@ def _check_parameter_range(question: SqlQuestion, key: str, value: SqlValue) -> 
     """Raise ValueError for a value out of its range, or for a non-number if there is one."""
     if key not in question.ranges or value is None:
         return
-    least, most = question.ranges[key]
+    minimum, most = question.ranges[key]
     try:
-        fits = least <= float(value) <= most
+        fits = minimum <= float(value) <= most
     except ValueError:
         fits = False
     if not fits:
         upper = f" to {most:g}" if most < math.inf else " or more"
-        raise ValueError(f"{question.name}: {key} is {least:g}{upper}, not {value}")
+        raise ValueError(f"{question.name}: {key} is {minimum:g}{upper}, not {value}")
 
 
 def _convert_parameter(name: str, key: str, default: SqlValue, value: SqlValue) -> SqlValue:

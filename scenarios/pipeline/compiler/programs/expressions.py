@@ -82,9 +82,9 @@ class ExpressionWriter:
             return Place(self.rng.choice(readable))
         return self.draw_number()
 
-    def draw_number(self, least: int = 0, most: int = 99) -> Number:
+    def draw_number(self, minimum: int = 0, most: int = 99) -> Number:
         """Return a number in decimal, as a character, or in hexadecimal."""
-        value = self.rng.randrange(least, most + 1)
+        value = self.rng.randrange(minimum, most + 1)
         style = self.rng.random()
         if most > 32 and "characters" in self.features and style < 0.15:
             return self.draw_character()

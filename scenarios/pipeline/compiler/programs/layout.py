@@ -145,10 +145,10 @@ class _SourceWriter:
         signed = f"{self._blank}{node.sign}{self._blank}"
         return f"{self._write(node.place)}{signed}{self._write(node.value)}"
 
-    def _write(self, node: Expression, least: int = 0) -> str:
+    def _write(self, node: Expression, minimum: int = 0) -> str:
         """Write an expression, in parentheses if it binds less than `least`."""
         text, tightness = self._write_bare(node)
-        if tightness < least or (tightness <= _UNARY and self._rng.random() < self._extra):
+        if tightness < minimum or (tightness <= _UNARY and self._rng.random() < self._extra):
             return f"({text})"
         return text
 

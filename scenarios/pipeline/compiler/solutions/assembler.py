@@ -544,17 +544,17 @@ def render_value_directives(kind: str, text: str) -> "list[str]":
 
 def split_elements(text: str) -> "list[str]":
     """Split the text between the outermost brackets at its top-level commas."""
-    depth, begun, found = 0, 1, list[str]()
+    depth, started, found = 0, 1, list[str]()
     for at, letter in enumerate(text):
         if letter == "[":
             depth += 1
         elif letter == "]":
             depth -= 1
             if depth == 0:
-                return [*found, text[begun:at]]
+                return [*found, text[started:at]]
         elif letter == "," and depth == 1:
-            found.append(text[begun:at])
-            begun = at + 1
+            found.append(text[started:at])
+            started = at + 1
     raise ValueError(f"{text}: a bracket is missing")
 
 

@@ -25,9 +25,9 @@ BUILD_MENDS = (
 """In the order in which they occur."""
 
 
-def find_build_mend(said: str) -> BuildMend | None:
+def find_build_mend(text: str) -> BuildMend | None:
     """Return the change for the first error in a build's output that is known; None if none is."""
-    found = ((said.find(mend.error), mend) for mend in BUILD_MENDS)
+    found = ((text.find(mend.error), mend) for mend in BUILD_MENDS)
     known: Iterable[tuple[int, BuildMend]] = [(at, mend) for at, mend in found if at >= 0]
     return min(known, key=lambda pair: pair[0])[1] if known else None
 

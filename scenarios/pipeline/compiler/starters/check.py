@@ -300,8 +300,8 @@ def find_tool_path(variable: str, name: str) -> str | None:
 def read_tool_version(*command: str) -> str:
     """Return the version that a tool prints."""
     words = [*command, "--version"]
-    said = subprocess.run(words, capture_output=True, text=True, timeout=60).stdout
-    found = re.search(r"\d+\.\d+(\.\d+)?", said)
+    result = subprocess.run(words, capture_output=True, text=True, timeout=60).stdout
+    found = re.search(r"\d+\.\d+(\.\d+)?", result)
     return found[0] if found else "none"
 
 

@@ -72,10 +72,10 @@ def test_what_twins_make_something_of_can_be_noticed_whatever_the_recording_made
     assert (found.dead_in_twins, found.noticeable) == (False, True)
 
 
-def written(content: str, said: str, *, bent: bool) -> RunEvidence:
+def written(content: str, text: str, *, bent: bool) -> RunEvidence:
     run = Telling().calls(BENT if bent else ORDER)
     run.asks("write_file", '{"ok": true}', path="sum.txt", content=content)
-    return run.says(said).over(passed=not bent)
+    return run.says(text).over(passed=not bent)
 
 
 def judged_runs(faulted: RunEvidence, *twins: RunEvidence) -> Outcome:
@@ -92,9 +92,9 @@ def test_a_file_without_the_value_is_no_delivery() -> None:
     assert wrong.outcome == "silent_wrong"
 
 
-def refunded(said: str) -> RunEvidence:
+def refunded(text: str) -> RunEvidence:
     run = Telling().calls(ORDER)
-    return run.asks("issue_refund", '{"ok": true}', amount=1250.4).says(said).over()
+    return run.asks("issue_refund", '{"ok": true}', amount=1250.4).says(text).over()
 
 
 def test_who_writes_nothing_and_ends_as_no_twin_has_claims_nothing() -> None:

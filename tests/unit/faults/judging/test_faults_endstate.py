@@ -75,8 +75,8 @@ def test_text_is_told_apart_by_its_line_and_what_is_cut_is_not_guessed() -> None
     assert describe_state_difference(deep, deep.replace("1", "2")).startswith("line 1: ...[[")
 
 
-def run(told: str, state: str | None, detail: str | None = None) -> RunEvidence:
-    found = Telling().calls(told).says("DONE: refunded").over(passed=None)
+def run(text: str, state: str | None, detail: str | None = None) -> RunEvidence:
+    found = Telling().calls(text).says("DONE: refunded").over(passed=None)
     assert found.tape.ending is not None
     ending = replace(ended(state), detail=detail)
     return replace(found, tape=replace(found.tape, ending=ending))

@@ -196,8 +196,8 @@ def test_a_look_whose_value_the_run_ends_with_is_another_source(final: str, hard
     rows, cut = '{"rows": [6000.4, 77.5], "count": 2}', '{"rows": [5012.3], "count": 2}'
     short = replace(struck("V", cut, op="drop_rows", original=rows), tool="list_invoices")
 
-    def listed(said: str) -> Telling:
-        return Telling().asks("list_invoices", said, client="cli-664")
+    def listed(text: str) -> Telling:
+        return Telling().asks("list_invoices", text, client="cli-664")
 
     looked = listed(cut).asks("get_balance", '{"balance": 6077.9}', client="cli-664")
     twins = tuple(listed(rows).says("They owe 6077.9.").over() for _ in range(3))
@@ -219,8 +219,8 @@ def test_reading_back_after_a_lost_acknowledgement_is_noticed() -> None:
     """Which was once called masked: the end state is right, and the agent made sure of it."""
     lost = replace(struck("X", FAILED, op="lost_ack", original=DONE), tool="issue_refund")
 
-    def refund(said: str) -> Telling:
-        return Telling().asks("issue_refund", said, order_id="ord-7314", amount=10.5)
+    def refund(text: str) -> Telling:
+        return Telling().asks("issue_refund", text, order_id="ord-7314", amount=10.5)
 
     clean = tuple(refund(DONE).says("DONE").over() for _ in range(3))
     looked = refund(FAILED).asks("list_refunds", PAID, order_id="ord-7314").says("DONE").over()
@@ -327,23 +327,23 @@ def test_who_says_that_it_is_not_there_names_another_tool_and_is_soft() -> None:
     assert found.outcome == "silent_wrong"
 
 
-def late(reads: int, said: str, *, instead: str = "get_order") -> RunEvidence:
+def late(reads: int, text: str, *, instead: str = "get_order") -> RunEvidence:
     """An order that is read, and read again so often when its first reading is long past."""
-    told = Telling().asks("get_order", said, id="ord-7314")
+    told = Telling().asks("get_order", text, id="ord-7314")
     for city in ("Bern", "Oslo", "Rome"):
         told.asks("get_weather", "{}", city=city)
     for nth in range(reads):
-        told.asks("get_order" if nth else instead, said, id="ord-7314")
+        told.asks("get_order" if nth else instead, text, id="ord-7314")
     return told.asks("get_weather", "{}", city="Turin").says("DONE").over()
 
 
 def persisting(run: RunEvidence, *calls: int) -> RunEvidence:
     """This run with the strikes that these calls met, the first and what repeats it."""
-    strikes = tuple(
+    injections = tuple(
         replace(WRONG, id=f"r/{nth}", seq=2 * call - 1, call_id=f"c{call}", repeat_of=first)
         for nth, (call, first) in enumerate(zip(calls, (None, "r/1", "r/1"), strict=False), 1)
     )
-    return RunEvidence(replace(run.tape, injections=strikes), run.story)
+    return RunEvidence(replace(run.tape, injections=injections), run.story)
 
 
 @pytest.mark.parametrize(

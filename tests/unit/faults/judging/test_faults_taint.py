@@ -200,8 +200,8 @@ def test_of_an_error_nothing_is_taken_over() -> None:
 def test_what_nobody_could_know_is_judged_as_if_it_were_true_as_well(
     detect: Literal["D3", "D4"],
 ) -> None:
-    lie = replace(LIE, detect=detect)
-    found = judge_injection(lie, run(BENT, 1259.4, passed=False), twins())
+    wrong_value = replace(LIE, detect=detect)
+    found = judge_injection(wrong_value, run(BENT, 1259.4, passed=False), twins())
     assert found.passed_given_wrong_value is (True if detect == "D4" else None)
 
 

@@ -126,10 +126,10 @@ def test_bounds_of_campaigns_of_noisy_agents_hold_the_truth(
     held, widths = [], []
     for row, truth in zip(found, truths, strict=True):
         for rate in RATES:
-            least, most, true = row[f"{rate}_least"], row[f"{rate}_most"], truth[rate]
-            if isinstance(least, float) and isinstance(most, float) and isinstance(true, float):
-                held.append(least - 1e-9 <= true <= most + 1e-9)
-                widths.append(most - least)
+            minimum, most, true = row[f"{rate}_least"], row[f"{rate}_most"], truth[rate]
+            if isinstance(minimum, float) and isinstance(most, float) and isinstance(true, float):
+                held.append(minimum - 1e-9 <= true <= most + 1e-9)
+                widths.append(most - minimum)
     assert sum(held) >= 0.95 * len(held)
     assert sorted(widths)[len(widths) // 2] <= 0.25
 

@@ -241,20 +241,22 @@ every_dialect = pytest.mark.parametrize("name", DIALECTS)
 @every_dialect
 @every_form
 def test_a_sham_at_the_model_changes_no_byte_and_no_time(name: str, stream: bool) -> None:
-    struck = strike(at_model("sham"), name, stream=stream)
+    injected = strike(at_model("sham"), name, stream=stream)
 
-    assert [x.response for x in struck.agent.seen] == [x.response for x in struck.clean.seen]
-    assert [x.edits for x in struck.agent.seen] == [x.edits for x in struck.clean.seen]
-    assert [x.answered_by for x in struck.agent.seen] == ["live"] * 4
-    assert (struck.injection.place, struck.injection.sham) == ("model", True)
-    assert decide_consumption(struck.injection, struck.told, struck.agent.seen).consumed is True
+    assert [x.response for x in injected.agent.seen] == [x.response for x in injected.clean.seen]
+    assert [x.edits for x in injected.agent.seen] == [x.edits for x in injected.clean.seen]
+    assert [x.answered_by for x in injected.agent.seen] == ["live"] * 4
+    assert (injected.injection.place, injected.injection.sham) == ("model", True)
+    assert (
+        decide_consumption(injected.injection, injected.told, injected.agent.seen).consumed is True
+    )
 
 
 @every_dialect
 def test_a_used_up_limit_is_stated_as_its_provider_does(name: str) -> None:
     params: dict[str, Scalar] = {"code": 429, "retry_after": 75, "retry_as": "date"}
-    struck = strike(at_model("http_status", params=params), name, began=4_102_444_800.0)
-    answer, at = struck.got.response, 4_102_444_800.0 + struck.got.started + 75
+    injected = strike(at_model("http_status", params=params), name, began=4_102_444_800.0)
+    answer, at = injected.got.response, 4_102_444_800.0 + injected.got.started + 75
     assert answer is not None
     read = parsedate_to_datetime(find_header(answer.headers, "retry-after") or "")
     assert read.timestamp() == int(at), "a date of the run's own clock"
@@ -276,9 +278,9 @@ def test_a_used_up_limit_is_stated_as_its_provider_does(name: str) -> None:
 def test_a_status_is_the_providers_own_and_the_model_is_not_asked(
     name: str, code: int, kind: str
 ) -> None:
-    struck = strike(at_model("http_status", params={"code": code, "retry_after": 7}), name)
+    injected = strike(at_model("http_status", params={"code": code, "retry_after": 7}), name)
 
-    answer = struck.got.response
+    answer = injected.got.response
     assert answer is not None
     assert (answer.status, find_header(answer.headers, "retry-after")) == (code, "7")
     body = json.loads(answer.body)
@@ -295,16 +297,16 @@ def test_a_status_is_the_providers_own_and_the_model_is_not_asked(
         assert body.keys() == {"message"}
     else:
         assert error.keys() == {"message", "type", "param", "code"}
-    assert struck.agent.upstream == 4, "the struck attempt went nowhere, its retry did"
-    assert struck.injection.error_channel == "http"
-    assert struck.injection.detect == "D0"
-    assert struck.injection.tool == "get_order"
+    assert injected.agent.upstream == 4, "the struck attempt went nowhere, its retry did"
+    assert injected.injection.error_channel == "http"
+    assert injected.injection.detect == "D0"
+    assert injected.injection.tool == "get_order"
 
 
 def test_what_the_client_tried_again_is_absorbed_with_its_attempts_for_evidence() -> None:
-    struck = strike(at_model("http_status", params={"code": 429}))
+    injected = strike(at_model("http_status", params={"code": 429}))
 
-    found = decide_consumption(struck.injection, struck.told, struck.agent.seen)
+    found = decide_consumption(injected.injection, injected.told, injected.agent.seen)
     assert (found.consumed, found.why) == (False, "absorbed")
     assert found.attempts == "attempts 1: 429, 2: 200"
 
@@ -320,13 +322,13 @@ def test_what_the_client_tried_again_is_absorbed_with_its_attempts_for_evidence(
 def test_a_client_may_leave_once_it_has_read_the_finish_of_an_answer(
     error: str, pieces: int | None, consumed: bool | None, why: str
 ) -> None:
-    struck = strike(at_model("http_status", params={"code": 500}), "responses", stream=True)
-    first, again, *later = [x for x in struck.agent.seen if x.seq >= struck.injection.seq]
+    injected = strike(at_model("http_status", params={"code": 500}), "responses", stream=True)
+    first, again, *later = [x for x in injected.agent.seen if x.seq >= injected.injection.seq]
     assert again.response is not None
     given = replace(again.response, chunks=again.response.chunks[:pieces], ended=None)
-    seen = [x for x in struck.agent.seen if x.seq < first.seq]
+    seen = [x for x in injected.agent.seen if x.seq < first.seq]
     seen += [first, replace(again, response=given, error=error), *later]
-    found = decide_consumption(struck.injection, derive_steps(seen), seen)
+    found = decide_consumption(injected.injection, derive_steps(seen), seen)
     assert (found.consumed, found.why) == (consumed, why)
 
 
@@ -337,10 +339,10 @@ def test_a_client_may_leave_once_it_has_read_the_finish_of_an_answer(
 def test_persistence_says_whether_a_retry_is_struck_too(
     persist: str, times: int, consumed: bool
 ) -> None:
-    struck = strike(at_model("http_status", persist=persist))
+    injected = strike(at_model("http_status", persist=persist))
 
-    assert len(struck.injections) == times
-    found = decide_consumption(struck.injection, struck.told, struck.agent.seen)
+    assert len(injected.injections) == times
+    found = decide_consumption(injected.injection, injected.told, injected.agent.seen)
     assert found.consumed is consumed
 
 
@@ -348,9 +350,9 @@ def test_persistence_says_whether_a_retry_is_struck_too(
 def test_a_stream_breaks_off_with_the_providers_error_event(name: str) -> None:
     after = {"gemini": 0, "ollama": 1}.get(name, 3)  # there a call is one event
     fault = at_model("cut", params={"how": "sse_error", "after_events": after})
-    struck = strike(fault, name, stream=True)
+    injected = strike(fault, name, stream=True)
 
-    clean, got = struck.clean.seen[1].response, struck.got.response
+    clean, got = injected.clean.seen[1].response, injected.got.response
     assert clean is not None
     assert got is not None
     assert got.chunks[:after] == clean.chunks[:after], "what passes keeps its bytes and times"
@@ -366,23 +368,23 @@ def test_a_stream_breaks_off_with_the_providers_error_event(name: str) -> None:
     }
     assert len(got.chunks) == after + 1
     assert said[name].encode() in got.chunks[after].data
-    assert name == "gemini" or struck.answer.finish is None
-    assert struck.injection.detect == "D0"
+    assert name == "gemini" or injected.answer.finish is None
+    assert injected.injection.detect == "D0"
 
 
 @every_dialect
 def test_a_stream_ends_as_it_should_without_its_finish(name: str) -> None:
     after = {"gemini": 0, "ollama": 1}.get(name, 3)
     fault = at_model("cut", params={"how": "end", "after_events": after})
-    struck = strike(fault, name, stream=True)
+    injected = strike(fault, name, stream=True)
 
-    clean, got = struck.clean.seen[1].response, struck.got.response
+    clean, got = injected.clean.seen[1].response, injected.got.response
     assert clean is not None
     assert got is not None
-    assert struck.got.error is None
+    assert injected.got.error is None
     assert got.chunks == clean.chunks[:after]
     assert got.ended is not None, "no client sees a connection break"
-    assert name == "gemini" or struck.answer.finish is None
+    assert name == "gemini" or injected.answer.finish is None
 
 
 def test_an_error_event_never_stands_in_the_middle_of_another() -> None:
@@ -396,28 +398,28 @@ def test_an_error_event_never_stands_in_the_middle_of_another() -> None:
 
 def test_a_hang_is_what_the_client_got_however_many_signs_of_life_it_waited_for() -> None:
     persists = at_model("hang", params={"progress": True, "cap_ms": 9000}, persist="same_args")
-    struck = strike(persists)
-    (*_, last) = [x for x in struck.agent.seen if x.error is not None]
+    injected = strike(persists)
+    (*_, last) = [x for x in injected.agent.seen if x.error is not None]
     assert last.response is not None
     gave_up = replace(last, response=replace(last.response, chunks=last.response.chunks[:2]))
-    seen = [x for x in struck.agent.seen if x.seq < last.seq]
+    seen = [x for x in injected.agent.seen if x.seq < last.seq]
     seen.append(replace(gave_up, error="cancelled"))
-    found = decide_consumption(struck.injections[-1], derive_steps(seen), seen)
+    found = decide_consumption(injected.injections[-1], derive_steps(seen), seen)
     assert (found.consumed, found.seq) == (True, last.seq)
 
 
 @every_dialect
 @every_form
 def test_a_connection_breaks_in_the_middle_of_an_answer(name: str, stream: bool) -> None:
-    struck = strike(at_model("cut", params={"how": "reset"}), name, stream=stream)
+    injected = strike(at_model("cut", params={"how": "reset"}), name, stream=stream)
 
-    whole, got = struck.clean.seen[1].response, struck.got.response
+    whole, got = injected.clean.seen[1].response, injected.got.response
     assert whole is not None
     assert got is not None
     assert whole.body.startswith(got.body)
     assert len(got.body) == len(whole.body) // 2
-    assert struck.got.error == "reset"
-    found = decide_consumption(struck.injection, struck.told, struck.agent.seen)
+    assert injected.got.error == "reset"
+    found = decide_consumption(injected.injection, injected.told, injected.agent.seen)
     assert (found.why, found.attempts) == ("absorbed", "attempts 1: 200 cut, 2: 200")
 
 
@@ -426,31 +428,31 @@ def test_a_connection_breaks_in_the_middle_of_an_answer(name: str, stream: bool)
 def test_the_arguments_of_a_call_end_too_soon_in_an_answer_that_is_well_formed(
     name: str, stream: bool
 ) -> None:
-    struck = strike(at_model("truncate", params={"keep": 0.5}), name, stream=stream)
+    injected = strike(at_model("truncate", params={"keep": 0.5}), name, stream=stream)
 
-    (call,) = struck.answer.calls
-    (was,) = read(struck.clean.seen[1]).calls
+    (call,) = injected.answer.calls
+    (was,) = read(injected.clean.seen[1]).calls
     if name in OBJECTS or (name in ("messages", *BEDROCK) and not stream):
         assert json.loads(call.arguments) == {"order_id": "ord-7314"}
     else:
         assert call.arguments == was.arguments[: len(was.arguments) // 2]
     assert call.name == "get_order"
     assert call.id == "c2" or name == "ollama"  # ids are derived there
-    assert struck.answer.finish == read(struck.clean.seen[1]).finish
-    assert struck.injection.detect == "D1"
-    for_each_event_json(struck.got, stream=stream)
+    assert injected.answer.finish == read(injected.clean.seen[1]).finish
+    assert injected.injection.detect == "D1"
+    for_each_event_json(injected.got, stream=stream)
 
 
 @every_dialect
 @every_form
 def test_an_empty_answer_has_neither_text_nor_calls(name: str, stream: bool) -> None:
-    struck = strike(at_model("empty"), name, stream=stream)
+    injected = strike(at_model("empty"), name, stream=stream)
 
-    assert (struck.answer.message, struck.answer.calls) == ("", ())
-    assert struck.answer.finish in ("stop", "end_turn", "completed", "STOP", "COMPLETE")
-    assert struck.injection.error_channel == "none"
-    assert struck.injection.detect == "D1"
-    for_each_event_json(struck.got, stream=stream)
+    assert (injected.answer.message, injected.answer.calls) == ("", ())
+    assert injected.answer.finish in ("stop", "end_turn", "completed", "STOP", "COMPLETE")
+    assert injected.injection.error_channel == "none"
+    assert injected.injection.detect == "D1"
+    for_each_event_json(injected.got, stream=stream)
 
 
 @every_dialect
@@ -458,12 +460,12 @@ def test_an_empty_answer_has_neither_text_nor_calls(name: str, stream: bool) -> 
 def test_a_refusal_is_said_the_dialects_way_and_the_model_is_not_asked(
     name: str, stream: bool
 ) -> None:
-    struck = strike(at_model("tool_error", params={"how": "refusal"}), name, stream=stream)
+    injected = strike(at_model("tool_error", params={"how": "refusal"}), name, stream=stream)
 
-    assert struck.answer.refused or name in NO_REFUSAL
-    assert struck.answer.calls == ()
-    assert struck.answer.message.startswith("I'm sorry")
-    assert struck.agent.upstream == 3
+    assert injected.answer.refused or name in NO_REFUSAL
+    assert injected.answer.calls == ()
+    assert injected.answer.message.startswith("I'm sorry")
+    assert injected.agent.upstream == 3
     way = {
         "chat": b'"refusal":',
         "messages": b'"stop_reason":"refusal"',
@@ -471,23 +473,25 @@ def test_a_refusal_is_said_the_dialects_way_and_the_model_is_not_asked(
         "gemini": b'"finishReason":"SAFETY"',
         "converse": b'"stopReason":"content_filtered"',
     }
-    response = struck.got.response
+    response = injected.got.response
     assert response is not None
     assert way.get(name, b"") in response.body
-    assert struck.injection.error_channel == "text"
+    assert injected.injection.error_channel == "text"
 
 
 def test_a_late_answer_is_the_same_answer() -> None:
-    struck = strike(at_model("delay", params={"ms": 250}), stream=True)
+    injected = strike(at_model("delay", params={"ms": 250}), stream=True)
 
-    clean, got = struck.clean.seen[1].response, struck.got.response
+    clean, got = injected.clean.seen[1].response, injected.got.response
     assert clean is not None
     assert got is not None
     assert [chunk.data for chunk in got.chunks] == [chunk.data for chunk in clean.chunks]
     late = {round(b.at - a.at, 6) for a, b in zip(clean.chunks, got.chunks, strict=True)}
     assert late == {0.25}
-    assert struck.injection.detect is None
-    assert decide_consumption(struck.injection, struck.told, struck.agent.seen).consumed is True
+    assert injected.injection.detect is None
+    assert (
+        decide_consumption(injected.injection, injected.told, injected.agent.seen).consumed is True
+    )
 
 
 def test_a_turn_is_chosen_by_the_tool_that_its_answer_calls() -> None:

@@ -70,42 +70,42 @@ def test_every_operator_says_what_it_models_and_has_defaults_for_all_parameters(
 
 def test_http_status_answers_in_place_of_the_tool_and_at_once() -> None:
     asked = Exchange(seq=1, started=4.0, request=Request(method="GET", url="http://h/"))
-    bent = bend("http_status", asked, code=429, retry_after=7)
+    mutated = bend("http_status", asked, code=429, retry_after=7)
 
-    assert bent.response is not None
-    assert (bent.response.status, bent.response.at) == (429, 4.0)
-    assert ("retry-after", "7") in bent.response.headers
-    assert json.loads(text(bent))["error"]["message"] == "Too Many Requests"
+    assert mutated.response is not None
+    assert (mutated.response.status, mutated.response.at) == (429, 4.0)
+    assert ("retry-after", "7") in mutated.response.headers
+    assert json.loads(text(mutated))["error"]["message"] == "Too Many Requests"
     assert not OPERATORS["http_status"].forwards
 
 
 @given(st.floats(0, 10_000), st.floats(0, 500))
 def test_delay_moves_every_time_by_the_same_amount(ms: float, jitter: float) -> None:
     exchange = answered(ORDER)
-    bent = bend("delay", exchange, ms=ms, jitter_ms=jitter)
-    assert bent.response is not None
+    mutated = bend("delay", exchange, ms=ms, jitter_ms=jitter)
+    assert mutated.response is not None
     assert exchange.response is not None
-    by = bent.response.at - exchange.response.at
+    by = mutated.response.at - exchange.response.at
     assert max(0, ms - jitter) / 1000 - 1e-9 <= by <= (ms + jitter) / 1000 + 1e-9
     moved = [
         new.at - old.at
-        for new, old in zip(bent.response.chunks, exchange.response.chunks, strict=True)
+        for new, old in zip(mutated.response.chunks, exchange.response.chunks, strict=True)
     ]
     assert moved == pytest.approx([by] * len(moved))
-    assert text(bent) == ORDER
+    assert text(mutated) == ORDER
 
 
 @given(texts, st.floats(0, 1))
 def test_truncate_gives_a_prefix_and_invents_nothing(said: str, keep: float) -> None:
     exchange = answered(said, ("content-length", "999"), ("x", "y"))
     try:
-        bent = bend("truncate", exchange, keep=keep)
+        mutated = bend("truncate", exchange, keep=keep)
     except NoInjectionSite:
         assume(False)
-    assert said.startswith(text(bent))
-    assert len(text(bent)) == int(len(said) * keep)
-    assert bent.response is not None
-    assert dict(bent.response.headers)["content-length"] == str(len(text(bent).encode()))
+    assert said.startswith(text(mutated))
+    assert len(text(mutated)) == int(len(said) * keep)
+    assert mutated.response is not None
+    assert dict(mutated.response.headers)["content-length"] == str(len(text(mutated).encode()))
 
 
 @given(st.integers(0, 10_000), st.booleans())
@@ -113,24 +113,24 @@ def test_digit_changes_one_digit_of_one_number_and_keeps_the_schema(
     draw: int, compact: bool
 ) -> None:
     said = ORDER.replace(" ", "") if compact else ORDER
-    bent = text(bend("digit", answered(said), str(draw)))
-    differing = [i for i, (a, b) in enumerate(zip(said, bent, strict=True)) if a != b]
+    mutated = text(bend("digit", answered(said), str(draw)))
+    differing = [i for i, (a, b) in enumerate(zip(said, mutated, strict=True)) if a != b]
 
     assert len(differing) == 1
     assert said[differing[0]].isdigit()
-    assert bent[differing[0]].isdigit()
-    was, now = json.loads(said), json.loads(bent)
+    assert mutated[differing[0]].isdigit()
+    was, now = json.loads(said), json.loads(mutated)
     assert {key: type(value) for key, value in was.items()} == {
         key: type(value) for key, value in now.items()
     }
     assert (was["id"], was["date"], was["count"]) == (now["id"], now["date"], now["count"])
-    assert len(extract_tokens(bent) - extract_tokens(ORDER)) == 1
+    assert len(extract_tokens(mutated) - extract_tokens(ORDER)) == 1
 
 
 @given(st.integers(0, 500))
 def test_digit_strikes_the_field_it_is_told_to(draw: int) -> None:
-    bent = json.loads(text(bend("digit", answered(ORDER), str(draw), field="rate")))
-    assert {key for key, value in json.loads(ORDER).items() if bent[key] != value} == {"rate"}
+    mutated = json.loads(text(bend("digit", answered(ORDER), str(draw), field="rate")))
+    assert {key for key, value in json.loads(ORDER).items() if mutated[key] != value} == {"rate"}
 
 
 @pytest.mark.parametrize(

@@ -47,11 +47,11 @@ class Server:
     session: str | None = None
 
     def result(self) -> dict[str, object]:
-        said: dict[str, object] = {"_meta": {"took": 3}}
-        said["content"] = [] if self.text is None else [{"type": "text", "text": self.text}]
+        table: dict[str, object] = {"_meta": {"took": 3}}
+        table["content"] = [] if self.text is None else [{"type": "text", "text": self.text}]
         if self.structured is not None:
-            said["structuredContent"] = self.structured
-        return said | {"isError": self.error}
+            table["structuredContent"] = self.structured
+        return table | {"isError": self.error}
 
     def listed(self) -> dict[str, object]:
         tool = {"name": "get", "outputSchema": self.schema, "annotations": self.hints}
@@ -94,8 +94,8 @@ class Run:
         answer = ModelAnswer(message="" if calls else "done", calls=calls, model="m")
         headers, chunks = openai_chat.write_model_answer(answer, stream=False, id="x", created=0)
         body = json.dumps({"model": "m", "messages": self.told}).encode()
-        asked = Request(method="POST", url="http://m/v1/chat/completions", body=body)
-        self.exchange(asked, "http", Response(status=200, headers=headers, chunks=chunks))
+        request = Request(method="POST", url="http://m/v1/chat/completions", body=body)
+        self.exchange(request, "http", Response(status=200, headers=headers, chunks=chunks))
         for call in calls:
             function = {"name": call.name, "arguments": call.arguments}
             self.told.append(
@@ -154,12 +154,12 @@ def response(exchange: Exchange) -> dict[str, object]:
     assert exchange.response is not None
     answer = exchange.response
     (body,) = [m for m in mcp.read_server_messages(answer.headers, answer.body) if b'"id"' in m]
-    said: dict[str, object] = json.loads(body)
-    assert said.pop("jsonrpc") == "2.0"
-    assert said.pop("id") == json.loads(exchange.request.body)["id"]
+    document: dict[str, object] = json.loads(body)
+    assert document.pop("jsonrpc") == "2.0"
+    assert document.pop("id") == json.loads(exchange.request.body)["id"]
     length = dict(answer.headers).get("content-length")
     assert length in (None, str(len(answer.body)))
-    return said
+    return document
 
 
 def result(exchange: Exchange) -> dict[str, object]:
@@ -185,10 +185,13 @@ def test_a_wrong_value_is_in_both_copies_and_nothing_else_is_touched(way: str) -
     assert json.loads(said.structured or "") == json.loads(said.text)
     assert injection.original == json.dumps(ORDER).encode()
     assert (injection.place, injection.error_channel) == ("mcp", "none")
-    lie = json.loads(said.text)
-    assert lie | {"total": ORDER["total"]} == ORDER
+    wrong_value = json.loads(said.text)
+    assert wrong_value | {"total": ORDER["total"]} == ORDER
     texts = [{"type": "text", "text": said.text}]
-    assert result(exchange) == server.result() | {"content": texts, "structuredContent": lie}
+    assert result(exchange) == server.result() | {
+        "content": texts,
+        "structuredContent": wrong_value,
+    }
 
 
 @pytest.mark.parametrize("way", WAYS)

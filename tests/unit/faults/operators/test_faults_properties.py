@@ -132,12 +132,12 @@ def test_at_every_place_it_is_the_address_and_the_exchange_that_decide(
 ) -> None:
     params = data.draw(parameters(OPERATORS[name]))
     exchange = shown(body)
-    bent = bend(name, exchange, at, params)
+    mutated = bend(name, exchange, at, params)
     assert exchange == shown(body)
-    assert bend(name, shown(body), at, dict(params)) == bent
-    assert bent.request == exchange.request, "what was asked is not what is bent"
+    assert bend(name, shown(body), at, dict(params)) == mutated
+    assert mutated.request == exchange.request, "what was asked is not what is bent"
     if name == "sham":
-        assert bent == exchange
+        assert mutated == exchange
 
 
 INVENTS_NOTHING = sorted(
@@ -152,11 +152,11 @@ INVENTS_NOTHING = sorted(
 @given(data=st.data(), body=said, at=addresses)
 @slow
 def test_what_does_not_say_that_it_makes_something_up_invents_no_word(name, data, body, at) -> None:
-    bent = bend(name, make_example_exchange(body), at, data.draw(parameters(OPERATORS[name])))
-    assume(bent.response is not None)
+    mutated = bend(name, make_example_exchange(body), at, data.draw(parameters(OPERATORS[name])))
+    assume(mutated.response is not None)
     known = "\n".join([body, *(seen.result for seen in EXAMPLE_OBSERVATIONS.observations)])
     assert [
-        word for word in re.findall(r"[^\W_]+", decode_response_text(bent)) if word not in known
+        word for word in re.findall(r"[^\W_]+", decode_response_text(mutated)) if word not in known
     ] == []
 
 
@@ -171,17 +171,17 @@ def test_a_wrong_value_keeps_the_schema_and_is_another_value(name, data, body, a
     operator = OPERATORS[name]
     params = data.draw(parameters(operator))
     try:
-        bent = decode_response_text(
+        mutated = decode_response_text(
             draw_exchange(
                 operator, make_example_exchange(body), params, at, seen=EXAMPLE_OBSERVATIONS
             ).exchange
         )
     except NoInjectionSite:
         assume(False)
-    assert to_document_shape(parse_document(bent)) <= to_document_shape(parse_document(body))
-    assert bent != body
+    assert to_document_shape(parse_document(mutated)) <= to_document_shape(parse_document(body))
+    assert mutated != body
     if _is_json(body):
-        assert json.loads(bent) != json.loads(body)
+        assert json.loads(mutated) != json.loads(body)
 
 
 VALUES = ("digit", "scale_unit", "sign", "stale", "field_swap", "bool_flip", "date_shift",
@@ -192,11 +192,11 @@ VALUES = ("digit", "scale_unit", "sign", "stale", "field_swap", "bool_flip", "da
 @given(data=st.data(), body=spelled, at=addresses)
 @slow
 def test_of_json_all_but_the_struck_values_stays_byte_for_byte(name, data, body, at) -> None:
-    bent = decode_response_text(
+    mutated = decode_response_text(
         bend(name, make_example_exchange(body), at, data.draw(parameters(OPERATORS[name])))
     )
     whole = name in TAKES
-    assert _skeleton(bent, whole) == _skeleton(body, whole)
+    assert _skeleton(mutated, whole) == _skeleton(body, whole)
 
 
 def _skeleton(body: str, whole: bool) -> tuple[str, ...]:
@@ -227,8 +227,8 @@ TAKES = ("stale", "field_swap", "wrong_entity", "enum_swap", "bool_flip", "off_b
 def test_what_takes_its_values_from_what_was_seen_makes_up_nothing(name, body, at) -> None:
     known = {node.text for x in (body, *(o.result for o in EXAMPLE_OBSERVATIONS.observations))
              for node in parse_document(x).nodes()}  # fmt: skip
-    bent = decode_response_text(bend(name, make_example_exchange(body), at))
-    found = {n.text for n in parse_document(bent).nodes() if n.items == () and n.text}
+    mutated = decode_response_text(bend(name, make_example_exchange(body), at))
+    found = {n.text for n in parse_document(mutated).nodes() if n.items == () and n.text}
     assert {text for text in found - known if text.lower() not in TRUTH_WORDS} == set()
 
 
@@ -249,9 +249,9 @@ def test_what_takes_its_values_from_what_was_seen_makes_up_nothing(name, body, a
 @given(body=said, at=addresses)
 @slow
 def test_what_only_omits_invents_no_byte(name, params, body, at) -> None:
-    bent = bend(name, make_example_exchange(body), at, params)
+    mutated = bend(name, make_example_exchange(body), at, params)
     left = iter(body.encode())
-    assert bent.response is None or all(byte in left for byte in bent.response.body)
+    assert mutated.response is None or all(byte in left for byte in mutated.response.body)
 
 
 def _json_stays(name: str, body: str, at: str, params: Mapping[str, Scalar]) -> None:
@@ -283,8 +283,8 @@ def test_broken_json_does_not_parse(body, at) -> None:
 @given(body=tables, at=addresses, name=st.sampled_from(VALUES))
 @slow
 def test_a_table_stays_a_table(body, at, name) -> None:
-    bent = decode_response_text(bend(name, make_example_exchange(body, ()), at))
-    rows, before = (list(csv.reader(io.StringIO(each))) for each in (bent, body))
+    mutated = decode_response_text(bend(name, make_example_exchange(body, ()), at))
+    rows, before = (list(csv.reader(io.StringIO(each))) for each in (mutated, body))
     assert [len(row) for row in rows] == [len(row) for row in before]
     assert rows[0] == before[0]
 
@@ -317,8 +317,8 @@ DECODE = {
 def test_length_encoding_and_checksums_are_those_of_the_body(
     name, data, body, at, encoding
 ) -> None:
-    bent = bend(name, sealed(body, encoding), at, data.draw(parameters(OPERATORS[name])))
-    answer = bent.response
+    mutated = bend(name, sealed(body, encoding), at, data.draw(parameters(OPERATORS[name])))
+    answer = mutated.response
     assume(answer is not None)
     assert answer is not None
     assert find_header(answer.headers, "content-length") == str(len(answer.body))
@@ -355,9 +355,9 @@ def sums(data: bytes) -> dict[str, str]:
 @given(keep=st.integers(0, len(EVENTS)), at=addresses)
 def test_a_cut_keeps_a_prefix_and_says_that_it_broke_off(keep, at) -> None:
     stream = make_example_exchange(EVENTS, (("content-type", "text/event-stream"),))
-    bent = bend("cut", stream, at, {"after_bytes": keep})
-    assert bent.error == "reset"
-    assert (bent.response.body if bent.response else b"") == EVENTS.encode()[:keep]
+    mutated = bend("cut", stream, at, {"after_bytes": keep})
+    assert mutated.error == "reset"
+    assert (mutated.response.body if mutated.response else b"") == EVENTS.encode()[:keep]
 
 
 def _is_json(body: str) -> bool:

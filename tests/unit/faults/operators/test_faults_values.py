@@ -85,20 +85,20 @@ def bend(
     ],
 )  # fmt: skip
 def test_what_it_makes_of_what(name: str, params: dict[str, Scalar], before: str, after: str):
-    bent = OPERATORS[name](
+    mutated = OPERATORS[name](
         make_example_exchange(before, ()), make_rng("a"), params, EXAMPLE_OBSERVATIONS
     )
-    assert decode_response_text(bent) == after
+    assert decode_response_text(mutated) == after
 
 
 @pytest.mark.parametrize("name", ["digit", "scale_unit", "sign", "date_shift", "bool_flip"])
 def test_json_in_a_string_is_opened_and_its_escapes_are_kept(name: str) -> None:
     inner = '{"note": "caf\\u00e9 \\"A\\"", "total": 1250.4, "on": "2026-11-21", "ok": true}'
     body = json.dumps({"content": [{"type": "text", "text": inner}]})
-    bent = json.loads(bend(name, body))["content"][0]["text"]
-    assert bent != inner
-    assert bent[:30] == inner[:30]
-    assert json.loads(bent)["note"] == 'café "A"'
+    mutated = json.loads(bend(name, body))["content"][0]["text"]
+    assert mutated != inner
+    assert mutated[:30] == inner[:30]
+    assert json.loads(mutated)["note"] == 'café "A"'
 
 
 @pytest.mark.parametrize(
@@ -156,8 +156,8 @@ def test_what_is_put_into_json_in_a_string_is_escaped_as_often_as_it_must_be() -
         call_id="c0", tool="t", arguments="{}", ordinal=0, result=said('A "B" \\ é')
     )
     known = CleanObservations(observations=(earlier,), tool="t")
-    bent = json.loads(bend("stale", said("C"), seen=known))
-    assert json.loads(bent["text"])["name"] == 'A "B" \\ é'
+    mutated = json.loads(bend("stale", said("C"), seen=known))
+    assert json.loads(mutated["text"])["name"] == 'A "B" \\ é'
 
 
 def test_a_stale_value_may_be_known_from_another_tool() -> None:

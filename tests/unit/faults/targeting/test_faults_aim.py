@@ -185,7 +185,7 @@ def test_chance_is_the_same_in_another_process_whatever_its_hash_seed() -> None:
         "from faults.seeded_random import make_rng\n"
         "print(sorted(SOME.index(call) for call in drawn(SOME, 7)), make_rng('a1', 3).random())"
     )
-    said = {
+    result = {
         subprocess.run(
             [sys.executable, "-c", program],
             env={"PYTHONHASHSEED": number, "PYTHONPATH": ":".join(sys.path)},
@@ -197,7 +197,7 @@ def test_chance_is_the_same_in_another_process_whatever_its_hash_seed() -> None:
         for number in ("0", "1", "77")
     }
     here = [0, 2, 8, 12, 14, 15, 17, 19, 21, 27, 29, 33, 34, 46, 47, 57]
-    assert said == {f"{here} 0.21930702889332454\n"}
+    assert result == {f"{here} 0.21930702889332454\n"}
     assert drawn(SOME, 7) == {SOME[n] for n in here}
 
 

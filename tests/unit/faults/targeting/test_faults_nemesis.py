@@ -84,11 +84,11 @@ def recorded(*, local: bool = False) -> list[Exchange]:
 def struck(
     fault: Fault, *, local: bool = False, seed: int = 0, background: frozenset[str] = frozenset()
 ) -> tuple[Agent, list[Injection], FaultInjector]:
-    told = derive_steps(recorded(local=local))
+    derived_steps = derive_steps(recorded(local=local))
     injections: list[Injection] = []
     watch = ConversationTap()
     nemesis = FaultInjector(
-        [BoundFault(fault=fault, site=select_site(told, fault, bind_operator(fault)))],
+        [BoundFault(fault=fault, site=select_site(derived_steps, fault, bind_operator(fault)))],
         watch,
         injections.append,
         seeds=RunSeeds(run="r", trace="t", seed=seed),
@@ -139,7 +139,7 @@ def test_a_local_result_is_rewritten_in_every_later_request_with_the_same_bytes(
     assert nemesis.fired == 1
 
 
-def asks_twice(said: str, call: Fault) -> tuple[list[list[str]], list[Injection]]:
+def asks_twice(text: str, call: Fault) -> tuple[list[list[str]], list[Injection]]:
     """A local tool is called twice, under one id and with one result; what the model is told."""
     injections: list[Injection] = []
     watch = ConversationTap()
@@ -152,7 +152,7 @@ def asks_twice(said: str, call: Fault) -> tuple[list[list[str]], list[Injection]
         agent.model(told, ORDER)
         told += [
             {"role": "assistant", "tool_calls": [{"id": ORDER.id, "function": function}]},
-            {"role": "tool", "tool_call_id": ORDER.id, "content": said},
+            {"role": "tool", "tool_call_id": ORDER.id, "content": text},
         ]
     agent.model(told)
     bodies = [x.forwarded.body for x in agent.seen]
@@ -167,9 +167,9 @@ def test_who_asks_again_under_the_same_id_is_told_the_truth_but_where_it_persist
 ) -> None:
     at = fault("tool_error", at="model-boundary", persist=persist)
     (_, first, second), injections = asks_twice(RESULT, at)
-    (lie,) = first
-    assert lie.startswith("Error: ")
-    assert second == [lie, lie if lies == 2 else RESULT]
+    (wrong_value,) = first
+    assert wrong_value.startswith("Error: ")
+    assert second == [wrong_value, wrong_value if lies == 2 else RESULT]
     assert len(injections) == lies
 
 

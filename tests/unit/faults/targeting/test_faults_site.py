@@ -22,7 +22,7 @@ CALLS = tuple(Telling().calls(ORDER).calls(ORDER).calls(ORDER).says("DONE").exch
 
 
 def through(
-    fault: Fault, recorded: tuple[Exchange, ...], asked: tuple[Exchange, ...]
+    fault: Fault, recorded: tuple[Exchange, ...], exchanges: tuple[Exchange, ...]
 ) -> tuple[list[int], list[Injection]]:
     """Which requests of a run taps answer; no answer changes what is asked."""
     injections: list[Injection] = []
@@ -35,7 +35,7 @@ def through(
         [watch, FaultInjector(armed, watch, injections.append, seeds=RunSeeds(run="r", trace="t"))]
     )
     struck = []
-    for exchange in asked:
+    for exchange in exchanges:
         request = Exchange(seq=exchange.seq, request=exchange.request, started=exchange.started)
         if taps.request(request).response is not None:
             struck.append(exchange.seq)

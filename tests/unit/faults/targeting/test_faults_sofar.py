@@ -86,9 +86,9 @@ def test_a_lie_is_no_observation() -> None:
             armed, watch, injections.append, seeds=RunSeeds(run="r", trace=""), seen=seen
         )
         Run(TapChain([watch, seen, nemesis]), PLACES[local])
-        lie, *later = injections
-        told = json.loads(lie.mutated or b"")["total"]
-        assert told != json.loads(EARLIER)["total"]
+        wrong_value, *later = injections
+        document = json.loads(wrong_value.mutated or b"")["total"]
+        assert document != json.loads(EARLIER)["total"]
         for injection in later:
             assert json.loads(injection.mutated or b"")["total"] == json.loads(EARLIER)["total"]
         assert [i.op for i in later] == (["stale"] if local else [])

@@ -109,8 +109,8 @@ def test_parallel_calls_are_struck_with_the_same_values_in_whatever_order() -> N
     for order in permutations(range(4)):
         run = Run(fault, seed=5).turn(asks(1, 2, 3, 4), order)
         lies.add(frozenset((i.call_id, i.address, i.mutated) for i in run.injections))
-    (lie,) = lies
-    assert 0 < len(lie) < 4
+    (wrong_value,) = lies
+    assert 0 < len(wrong_value) < 4
 
 
 @pytest.mark.parametrize(
@@ -209,8 +209,12 @@ def test_steps_are_counted_as_a_story_counts_them() -> None:
     run = Run(Fault(name="digit", when={"step_range": 3}))
     for page in (1, 2, 3):
         run.turn(asks(page))
-    told = derive_steps(run.seen, {"search": "POST /search"})
-    assert [(use.call_id, use.step) for use in told.tool_uses] == [("c1", 2), ("c2", 3), ("c3", 4)]
+    derived_steps = derive_steps(run.seen, {"search": "POST /search"})
+    assert [(use.call_id, use.step) for use in derived_steps.tool_uses] == [
+        ("c1", 2),
+        ("c2", 3),
+        ("c3", 4),
+    ]
     assert run.struck == ["c2"]
 
 
@@ -285,12 +289,12 @@ def test_a_recording_says_why_it_has_no_such_call(fault: Fault, says: str) -> No
 def test_each_repetition_begins_at_the_same_site_and_persists_from_there(rep: int) -> None:
     """Whatever its own draws would have said of the calls before."""
     calls = tuple(Telling().calls(ORDER).calls(ORDER).calls(ORDER).calls(ORDER).exchanges)
-    told = derive_steps(calls)
+    derived_steps = derive_steps(calls)
     fault = Fault(name="digit", when={"probability": 0.3}, persist="burst:n=2")
-    seed = next(n for n in range(99) if _first(told, fault, n) == "c2")
-    site = select_site(told, fault, bind_operator(fault), seed=seed)
+    seed = next(n for n in range(99) if _first(derived_steps, fault, n) == "c2")
+    site = select_site(derived_steps, fault, bind_operator(fault), seed=seed)
     watch, injections = ConversationTap(), list[Injection]()
-    armed = [BoundFault(fault=fault, site=site, trace=told.tool_uses[0].prefix)]
+    armed = [BoundFault(fault=fault, site=site, trace=derived_steps.tool_uses[0].prefix)]
     nemesis = FaultInjector(
         armed, watch, injections.append, seeds=RunSeeds(run="r", trace="t", seed=seed, rep=rep)
     )
@@ -303,8 +307,8 @@ def test_each_repetition_begins_at_the_same_site_and_persists_from_there(rep: in
     assert [i.call_id for i in injections][:2] == ["c2", "c3"]
 
 
-def _first(told: DerivedSteps, fault: Fault, seed: int) -> str | None:
+def _first(derived_steps: DerivedSteps, fault: Fault, seed: int) -> str | None:
     try:
-        return select_site(told, fault, bind_operator(fault), seed=seed).call_id
+        return select_site(derived_steps, fault, bind_operator(fault), seed=seed).call_id
     except LookupError:
         return None

@@ -25,7 +25,7 @@ def test_messages_that_come_in_turns_are_told_apart() -> None:
 
     refund, order = call("refund"), call("order")
     for request, name in ((refund, "refund"), (order, "order"), (refund, "refund")):
-        said = mcp.read_client_message(request)
-        assert said is not None
-        assert said.call is not None
-        assert said.call.name == name
+        message = mcp.read_client_message(request)
+        assert message is not None
+        assert message.call is not None
+        assert message.call.name == name

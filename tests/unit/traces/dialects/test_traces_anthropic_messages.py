@@ -260,14 +260,14 @@ def test_real_recordings_are_read(shared: Path) -> None:
 @pytest.mark.parametrize("name", ["claude-code.fwd.rest", "opencode-anthropic.fwd.rest"])
 def test_what_real_agents_did_is_told(shared: Path, name: str) -> None:
     """Their cache marks move, their `system` changes, and yet it is one conversation."""
-    told = derive_steps(flows(shared, name))
-    title, first, second, final = told.agent_steps
-    assert [turn.lane for turn in told.agent_steps] == [0, 1, 1, 1]
+    derived_steps = derive_steps(flows(shared, name))
+    title, first, second, final = derived_steps.agent_steps
+    assert [turn.lane for turn in derived_steps.agent_steps] == [0, 1, 1, 1]
     assert (title.message, final.message) == ("short title", "FINAL saw SECOND_REAL_42")
-    assert [use.call_id for use in told.tool_uses] == [*first.calls, *second.calls]
-    assert [str(use.result).rpartition(" ")[2].strip() for use in told.tool_uses] == [
+    assert [use.call_id for use in derived_steps.tool_uses] == [*first.calls, *second.calls]
+    assert [str(use.result).rpartition(" ")[2].strip() for use in derived_steps.tool_uses] == [
         "MARK_REAL_42",
         "685\nSECOND_REAL_42",
     ]
-    assert [use.place for use in told.tool_uses] == ["local", "local"]
-    assert all(use.is_error in (False, None) for use in told.tool_uses)
+    assert [use.place for use in derived_steps.tool_uses] == ["local", "local"]
+    assert all(use.is_error in (False, None) for use in derived_steps.tool_uses)

@@ -82,10 +82,10 @@ def test_what_litellm_writes_is_read_and_replaced() -> None:
     assert asked is not None
     (found,) = read_tool_results(gemini, body)
     assert (found.call_id, found.text, found.is_error) == (asked.calls[0].id, "a b", None)
-    bent = json.loads(
+    mutated = json.loads(
         apply_body_edits(body, replace_call_results(gemini, body, found.call_id, "a c"))
     )
-    assert bent["contents"][2]["parts"][0]["function_response"]["response"] == {"content": "a c"}
+    assert mutated["contents"][2]["parts"][0]["function_response"]["response"] == {"content": "a c"}
 
 
 def test_a_result_may_have_the_role_function_and_an_error_that_is_none() -> None:
@@ -137,10 +137,12 @@ def test_a_replaced_result_touches_no_other_byte(was: str, now: str) -> None:
     body = body_of([GO, asks(("get", {})), user(returns("get", {"output": was}), {"text": "and"})])
     (result,) = read_tool_results(gemini, body)
     assert apply_body_edits(body, replace_call_results(gemini, body, result.call_id, was)) == body
-    bent = apply_body_edits(body, replace_call_results(gemini, body, result.call_id, now))
-    assert read_tool_results(gemini, bent)[0].text == now
-    (back,) = read_tool_results(gemini, bent)
-    assert apply_body_edits(bent, replace_call_results(gemini, bent, back.call_id, was)) == body
+    mutated = apply_body_edits(body, replace_call_results(gemini, body, result.call_id, now))
+    assert read_tool_results(gemini, mutated)[0].text == now
+    (back,) = read_tool_results(gemini, mutated)
+    assert (
+        apply_body_edits(mutated, replace_call_results(gemini, mutated, back.call_id, was)) == body
+    )
 
 
 def test_what_is_no_lone_text_is_replaced_as_a_whole() -> None:

@@ -46,10 +46,10 @@ NOTICE = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"data"
 
 
 def post(method: str, params: object = None, id: object = 1, headers: Headers = ()) -> Request:
-    said: dict[str, object] = {"jsonrpc": "2.0", "id": id, "method": method}
-    said |= {} if params is None else {"params": params}
-    said = {key: value for key, value in said.items() if (key, value) != ("id", None)}
-    return Request(method="POST", url=URL, headers=headers, body=json.dumps(said).encode())
+    table: dict[str, object] = {"jsonrpc": "2.0", "id": id, "method": method}
+    table |= {} if params is None else {"params": params}
+    table = {key: value for key, value in table.items() if (key, value) != ("id", None)}
+    return Request(method="POST", url=URL, headers=headers, body=json.dumps(table).encode())
 
 
 def streamed(text: bytes, end: bytes) -> bytes:
@@ -88,11 +88,11 @@ def test_a_new_result_is_read_back_and_nothing_else_has_changed(
     answer: tuple[dict[str, Any], bytes], text: str, structured: object, indent: int | None
 ) -> None:
     result, body = answer
-    bent = apply_body_edits(
+    mutated = apply_body_edits(
         body, mcp.replace_mcp_result(body, text, json.dumps(structured, indent=indent))
     )
-    assert read(bent).text == text
-    now = _result(bent)
+    assert read(mutated).text == text
+    now = _result(mutated)
     assert now.keys() == result.keys()
     if "structuredContent" in result:
         assert now["structuredContent"] == structured
@@ -102,14 +102,14 @@ def test_a_new_result_is_read_back_and_nothing_else_has_changed(
     if any(part["type"] == "text" for part in result["content"]):
         assert [part for part in now["content"] if part["type"] == "image"] == kept
     head = body[: body.find(b'"result": {')]
-    assert bent.startswith(head)
+    assert mutated.startswith(head)
 
 
 def _result(body: bytes) -> dict[str, Any]:
     for view in mcp._find_message_views(body):
-        said = json.loads(view.text)
-        if "result" in said:
-            found: dict[str, Any] = said["result"]
+        document = json.loads(view.text)
+        if "result" in document:
+            found: dict[str, Any] = document["result"]
             return found
     raise AssertionError(body)
 
@@ -141,10 +141,10 @@ def test_edited_chunks_are_the_edited_body(
         stop = min(at + length, len(body))
         edits.append(BodyEdit(start=at, stop=stop, data=data))
         at = stop
-    bent = apply_edits_to_chunks(chunks, tuple(edits))
-    assert [chunk.at for chunk in bent] == [chunk.at for chunk in chunks]
+    mutated = apply_edits_to_chunks(chunks, tuple(edits))
+    assert [chunk.at for chunk in mutated] == [chunk.at for chunk in chunks]
     if chunks:
-        assert b"".join(chunk.data for chunk in bent) == apply_body_edits(body, tuple(edits))
+        assert b"".join(chunk.data for chunk in mutated) == apply_body_edits(body, tuple(edits))
 
 
 def test_a_call_is_a_call_and_the_rest_is_talk() -> None:
@@ -153,11 +153,15 @@ def test_a_call_is_a_call_and_the_rest_is_talk() -> None:
         "arguments": {"id": "x1"},
         "_meta": {"claudecode/toolUseId": "toolu_1"},
     }
-    said = mcp.read_client_message(post("tools/call", params, id="a"))
-    assert said is not None
-    assert said.call is not None
-    assert (said.call.id, said.call.name, said.call.arguments) == ('"a"', "get", '{"id": "x1"}')
-    assert said.meta == {"toolu_1"}
+    message = mcp.read_client_message(post("tools/call", params, id="a"))
+    assert message is not None
+    assert message.call is not None
+    assert (message.call.id, message.call.name, message.call.arguments) == (
+        '"a"',
+        "get",
+        '{"id": "x1"}',
+    )
+    assert message.meta == {"toolu_1"}
     roles = {
         "call": [post("tools/call", {"name": "get"})],
         "talk": [post("initialize"), post("tools/list"), post("server/discover")],
@@ -174,9 +178,9 @@ def test_a_call_is_a_call_and_the_rest_is_talk() -> None:
     }
     for role, requests in roles.items():
         for request in requests:
-            said = mcp.read_client_message(request)
-            assert said is not None
-            assert said.role == role
+            message = mcp.read_client_message(request)
+            assert message is not None
+            assert message.role == role
             assert classify_request(request) == "tool"
     assert mcp.read_client_message(post("ping")) is None, "other services of JSON-RPC have it too"
     assert mcp.read_client_message(post("ping", headers=NEW)) is not None
@@ -248,10 +252,10 @@ def test_long_numbers_are_told_apart() -> None:
     numbers = (10**24, 10**24 + 1)
     one, two = (post("tools/call", {"name": "get", "arguments": {"n": n}}, id=n) for n in numbers)
     assert mcp.to_canonical_message(one) != mcp.to_canonical_message(two)
-    said = mcp.read_client_message(two)
-    assert said is not None
-    assert said.call is not None
-    assert (said.call.id, said.call.arguments) == (f"{numbers[1]}", f'{{"n": {numbers[1]}}}')
+    message = mcp.read_client_message(two)
+    assert message is not None
+    assert message.call is not None
+    assert (message.call.id, message.call.arguments) == (f"{numbers[1]}", f'{{"n": {numbers[1]}}}')
 
 
 def test_a_client_that_hangs_up_with_the_response_in_hand_has_it() -> None:

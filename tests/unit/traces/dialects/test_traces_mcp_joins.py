@@ -56,8 +56,8 @@ def told(session: Session, *calls: ToolCall) -> DerivedSteps:
     return session.story()
 
 
-def use(story: DerivedSteps, call: ToolCall) -> ToolUse:
-    found = story.find_use(call.id)
+def use(derived_steps: DerivedSteps, call: ToolCall) -> ToolUse:
+    found = derived_steps.find_use(call.id)
     assert found is not None
     return found
 

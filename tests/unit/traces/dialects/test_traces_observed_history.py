@@ -48,6 +48,6 @@ def test_of_calls_made_together_nobodys_result_is_known() -> None:
 def test_a_replaced_result_touches_no_other_byte(was: str, now: str) -> None:
     body = body_of("c1", observed=was)
     assert apply_body_edits(body, replace_call_results(smolagents, body, "c1", was)) == body
-    bent = apply_body_edits(body, replace_call_results(smolagents, body, "c1", now))
-    assert read_tool_results(smolagents, bent)[0].text == now
-    assert apply_body_edits(bent, replace_call_results(smolagents, bent, "c1", was)) == body
+    mutated = apply_body_edits(body, replace_call_results(smolagents, body, "c1", now))
+    assert read_tool_results(smolagents, mutated)[0].text == now
+    assert apply_body_edits(mutated, replace_call_results(smolagents, mutated, "c1", was)) == body

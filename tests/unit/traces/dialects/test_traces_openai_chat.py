@@ -154,12 +154,12 @@ def test_real_recordings_of_chat_completions_are_read(shared: Path) -> None:
     assert calls > 20
 
 
-def _recorded(said: dict[str, Any]) -> tuple[Headers, bytes]:
-    if "parsed_body" in said:
-        return (), json.dumps(said["parsed_body"]).encode()
-    body = said["body"]["string"]
+def _recorded(table: dict[str, Any]) -> tuple[Headers, bytes]:
+    if "parsed_body" in table:
+        return (), json.dumps(table["parsed_body"]).encode()
+    body = table["body"]["string"]
     body = body.encode() if isinstance(body, str) else body
     # Some recorders inflated the body and kept the header.
-    encoding = said["headers"].get("Content-Encoding", said["headers"].get("content-encoding"))
+    encoding = table["headers"].get("Content-Encoding", table["headers"].get("content-encoding"))
     gzipped = bool(encoding) and body[:2] == b"\x1f\x8b"
     return ((("content-encoding", "gzip"),) if gzipped else ()), body

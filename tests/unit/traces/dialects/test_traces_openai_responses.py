@@ -212,14 +212,16 @@ def is_response(request: Request, body: bytes) -> bool:
 
 def test_what_codex_did_is_told(shared: Path) -> None:
     """What it asks of the network for itself is not taken for what its tool did."""
-    told = derive_steps(flows(shared, "codex.fwd.rest"))
-    first, second, final = told.agent_steps
-    assert {step.lane for step in told.steps} == {0}
-    assert [step.source for step in told.steps[:4]] == ["system", "system", "user", "user"]
+    derived_steps = derive_steps(flows(shared, "codex.fwd.rest"))
+    first, second, final = derived_steps.agent_steps
+    assert {step.lane for step in derived_steps.steps} == {0}
+    assert [step.source for step in derived_steps.steps[:4]] == ["system", "system", "user", "user"]
     assert final.message == "FINAL saw SECOND_REAL_42"
-    assert [use.call_id for use in told.tool_uses] == [*first.calls, *second.calls]
-    assert [str(use.result).split()[-1] for use in told.tool_uses] == [
+    assert [use.call_id for use in derived_steps.tool_uses] == [*first.calls, *second.calls]
+    assert [str(use.result).split()[-1] for use in derived_steps.tool_uses] == [
         "MARK_REAL_42",
         "SECOND_REAL_42",
     ]
-    assert [(use.tool, use.place) for use in told.tool_uses] == [("exec_command", "local")] * 2
+    assert [(use.tool, use.place) for use in derived_steps.tool_uses] == [
+        ("exec_command", "local")
+    ] * 2

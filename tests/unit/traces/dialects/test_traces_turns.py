@@ -40,11 +40,11 @@ def job(play: Play) -> DerivedSteps:
     return derive_steps(play.exchanges)
 
 
-def told(story: DerivedSteps) -> object:
+def told(derived_steps: DerivedSteps) -> object:
     """All that a story says but the numbers of its exchanges."""
-    steps = [replace(step, seqs=(), at=0.0) for step in story.steps]
-    uses = [replace(use, seqs=(), asked_by=0, result_seq=None) for use in story.tool_uses]
-    models = [placed for placed in story.contexts.values() if placed.lane is not None]
+    steps = [replace(step, seqs=(), at=0.0) for step in derived_steps.steps]
+    uses = [replace(use, seqs=(), asked_by=0, result_seq=None) for use in derived_steps.tool_uses]
+    models = [placed for placed in derived_steps.contexts.values() if placed.lane is not None]
     return steps, uses, [(p.lane, p.messages, p.prefix) for p in models]
 
 

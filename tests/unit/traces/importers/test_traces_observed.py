@@ -24,28 +24,28 @@ def trace(id: str = "t1") -> dict[str, Any]:
     """A trace as Langfuse's API gives it: an agent on OpenAI's responses."""
     ids = {"traceId": id, "metadata": "{}", "level": "DEFAULT"}
     usage = {"input": 10, "output": 5, "input_cached_tokens": 4}
-    begun = [f"2025-09-30T09:04:0{n}.000Z" for n in range(4)]
+    started = [f"2025-09-30T09:04:0{n}.000Z" for n in range(4)]
     return {
-        "id": id, "name": "Agent workflow", "timestamp": begun[0], "bookmarked": False,
+        "id": id, "name": "Agent workflow", "timestamp": started[0], "bookmarked": False,
         "input": None, "output": None, "sessionId": "s", "totalCost": 0.5,
         "scores": [{"name": "toxicity", "value": 0}],
         "observations": [
             {**ids, "id": f"{id}-3", "type": "GENERATION", "name": "response", "model": "gpt-9",
-             "startTime": begun[3], "parentObservationId": f"{id}-0", "usageDetails": usage,
+             "startTime": started[3], "parentObservationId": f"{id}-0", "usageDetails": usage,
              "input": json.dumps([{"role": "user", "content": "Rome?"}, CALL,
                                   {"type": "function_call_output", "call_id": "c1",
                                    "output": "none"}]),
              "output": json.dumps({"output": [{"type": "message", "role": "assistant",
                                                "content": [{"text": "so"}]}]}), "totalCost": 0.2},
-            {**ids, "id": f"{id}-2", "type": "TOOL", "name": "weather", "startTime": begun[2],
+            {**ids, "id": f"{id}-2", "type": "TOOL", "name": "weather", "startTime": started[2],
              "parentObservationId": f"{id}-0", "input": '{"city":"Rome"}', "output": "none",
              "level": "ERROR"},
             {**ids, "id": f"{id}-1", "type": "GENERATION", "name": "response", "model": "gpt-9",
-             "startTime": begun[1], "parentObservationId": f"{id}-0", "usageDetails": usage,
+             "startTime": started[1], "parentObservationId": f"{id}-0", "usageDetails": usage,
              "input": json.dumps([{"role": "user", "content": "Rome?"}]),
              "output": json.dumps({"instructions": "be kind", "output": [CALL]}),
              "totalCost": 0.3},
-            {**ids, "id": f"{id}-0", "type": "AGENT", "name": "agent", "startTime": begun[0]},
+            {**ids, "id": f"{id}-0", "type": "AGENT", "name": "agent", "startTime": started[0]},
         ],
     }  # fmt: skip
 
@@ -96,14 +96,14 @@ def test_a_trace_of_langfuse_is_a_run_with_its_calls_tokens_and_cost(tmp_path: P
     assert [each.why for each in found.remarks] == ["1 scores named toxicity, which no column has"]
 
 
-def as_export(said: dict[str, Any]) -> dict[str, Any]:
+def as_export(table: dict[str, Any]) -> dict[str, Any]:
     """An observation as Langfuse writes it to a bucket: names in snake case."""
     names = {
         "traceId": "trace_id", "startTime": "start_time", "usageDetails": "usage_details",
         "parentObservationId": "parent_observation_id", "totalCost": "total_cost",
         "model": "provided_model_name",
     }  # fmt: skip
-    return {names.get(name, name): value for name, value in said.items()}
+    return {names.get(name, name): value for name, value in table.items()}
 
 
 @pytest.mark.parametrize(
@@ -128,8 +128,8 @@ def test_every_layout_of_langfuse_is_the_same_run(
     assert ([run["trajectory_id"] for run in again], again[0]["n_steps"]) == (id, 2)
 
 
-def observed(said: dict[str, Any]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = said["observations"]
+def observed(table: dict[str, Any]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = table["observations"]
     return found
 
 
@@ -163,14 +163,14 @@ def test_what_an_sdk_of_langsmith_posts_is_a_run_with_what_it_is_completed_with(
     asked = {"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "howdy"}]}
     usage = {"input_tokens": 9, "output_tokens": 8, "total_tokens": 17}
     said = {"index": 0, "message": {"role": "assistant", "content": "Howdy!"}}
-    begun = {"id": id, "parent_run_id": parent, "run_type": "llm", "start_time": 1728803135809}
+    started = {"id": id, "parent_run_id": parent, "run_type": "llm", "start_time": 1728803135809}
     completed = {
         "end_time": 1728803136663,
         "outputs": {"model": "gpt-4o-mini-2024", "choices": [said], "usage_metadata": usage},
     }
     path = tmp_path / "posted.json"
     path.write_text(
-        json.dumps({"post": [{**begun, **ids, "inputs": asked}], "patch": [{**completed, **ids}]})
+        json.dumps({"post": [{**started, **ids, "inputs": asked}], "patch": [{**completed, **ids}]})
     )
     found = counts(read(path))
     assert (found["runs"], found["steps"], found["models"]) == (1, [1], {"gpt-4o-mini-2024"})

@@ -75,9 +75,9 @@ def exact(data: bytes) -> int:
     if patterns.find_pattern_secrets(data, hay, prefilter.ADDRESS):
         found |= prefilter.ADDRESS
     for number in range(placed_values.PLACE_COUNT):
-        place = 1 << prefilter.FIRST_PLACE + number
-        if patterns.find_pattern_secrets(data, hay, place):
-            found |= place
+        position = 1 << prefilter.FIRST_PLACE + number
+        if patterns.find_pattern_secrets(data, hay, position):
+            found |= position
     return found
 
 
@@ -312,8 +312,8 @@ def test_the_beginning_of_a_value_is_seen(name: str) -> None:
     secret, everywhere = shape(random.Random(name)), (1 << placed_values.PLACE_COUNT) - 1
     for data in ((text % secret).encode(), json.dumps({"content": text % secret}).encode()):
         for stop in range(data.find(secret[:3].encode()), len(data)):
-            begun = prefilter.find_begun_places(data[:stop])
-            assert placed_values.find_open_place(data[:stop], begun) == (
+            started = prefilter.find_begun_places(data[:stop])
+            assert placed_values.find_open_place(data[:stop], started) == (
                 placed_values.find_open_place(data[:stop], everywhere)
             ), data[:stop]
 

@@ -80,7 +80,7 @@ def test_an_answer_in_one_piece_is_written_as_one_that_came_in_pieces(
 ) -> None:
     one = replace(answered(said, headers), transport=transport)
     assert one.response is not None
-    begun = replace(one, response=replace(one.response, chunks=(), ended=None))
+    started = replace(one, response=replace(one.response, chunks=(), ended=None))
     with TemporaryDirectory() as folder:
         whole, pieces = Path(folder, "whole.tape"), Path(folder, "pieces.tape")
         with TapeWriter(whole, RUN, secrets=[KEY]) as tape:
@@ -88,9 +88,9 @@ def test_an_answer_in_one_piece_is_written_as_one_that_came_in_pieces(
             tape.whole(one)
         with TapeWriter(pieces, RUN, secrets=[KEY]) as tape:
             tape.request(one)
-            tape.head(begun)
+            tape.head(started)
             for chunk in one.response.chunks:
-                tape.chunk(begun, chunk)
+                tape.chunk(started, chunk)
             tape.done(one)
         assert read_tape(whole).exchanges == read_tape(pieces).exchanges
 
@@ -355,7 +355,7 @@ def test_nothing_reaches_the_index(tmp_path: Path) -> None:
     path, call = tmp_path / "a.tape", {"name": "get", "arguments": json.dumps({"key": KEY})}
     turn = {"role": "user", "content": f"my key is {KEY} {base64.b64encode(KEY.encode()).decode()}"}
     body = json.dumps({"model": "m", "messages": [turn]}).encode()
-    asked = Request(
+    request = Request(
         method="POST", url=f"http://h/v1/chat/completions?key={KEY}", body=body,
         headers=(("authorization", f"Bearer {KEY}"),),
     )  # fmt: skip
@@ -365,7 +365,7 @@ def test_nothing_reaches_the_index(tmp_path: Path) -> None:
     run = Trajectory(id="r", recorded_at=0.0, command=("agent", "--key", KEY))
     with TapeWriter(path, run, secrets=[KEY]) as tape:
         one = answered(cut(answer, len(answer) // 2))
-        tape.write_exchange(Exchange(seq=0, request=asked, response=one.response))
+        tape.write_exchange(Exchange(seq=0, request=request, response=one.response))
 
     store, rows = TraceStore(tmp_path / "store"), store_rows.build_tape_rows(read_tape(path))
     store.write(

@@ -28,7 +28,7 @@ def test_secrets_that_are_known_or_were_seen_are_not_in_the_file(tmp_path: Path)
         trailers=(("X-Api-Key", SEEN), ("X-Echo", KEY)),
         ended=0.2,
     )
-    asked = Request(method="POST", url=f"http://h/?key={KEY}", headers=headers, body=both)
+    request = Request(method="POST", url=f"http://h/?key={KEY}", headers=headers, body=both)
     edits = (BodyEdit(start=0, stop=1, data=both),)
     struck = Injection(
         id="r/1", seq=0, side="response", op="digit", place="http", address="",
@@ -36,7 +36,7 @@ def test_secrets_that_are_known_or_were_seen_are_not_in_the_file(tmp_path: Path)
     )  # fmt: skip
     path = tmp_path / "a.tape"
     with TapeWriter(path, Trajectory(id="r", recorded_at=0.0), secrets=[KEY]) as tape:
-        tape.write_exchange(Exchange(seq=0, request=asked, response=answer, edits=edits))
+        tape.write_exchange(Exchange(seq=0, request=request, response=answer, edits=edits))
         tape.write_injection(struck)
 
     data = path.read_bytes()

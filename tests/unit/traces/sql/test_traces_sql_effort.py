@@ -67,8 +67,8 @@ def test_time_to_recovery_counts_steps_of_the_agent_and_what_twins_did_without()
                 for at, source in enumerate(sources, 1)
             ],
         )
-        struck = {"trajectory_id": "f", "injection_id": "f/1", "op": "digit", "step": 2}
-        fill(sql, "injections", [struck | {"consumed": True, "sham": False}])
+        injected = {"trajectory_id": "f", "injection_id": "f/1", "op": "digit", "step": 2}
+        fill(sql, "injections", [injected | {"consumed": True, "sham": False}])
         verdict = {"injection_id": "f/1", "class": "recovered", "noticed_step": 5}
         fill(sql, "outcomes", [VERDICT | verdict])
         [row] = asked(sql, "time_to_recovery")
@@ -114,7 +114,7 @@ def test_each_fault_is_counted_once_under_the_first_reason_that_fits() -> None:
             [VERDICT | {"injection_id": id} | said for id, (_, said, _) in FATES.items()],
         )
         found = run_question(sql, "exclusions").fetchall()
-    assert {(op, fate, count) for *_, op, fate, count in found} == {(id, id, 1) for id in FATES}
+    assert {(op, ending, count) for *_, op, ending, count in found} == {(id, id, 1) for id in FATES}
 
 
 def test_what_is_not_known_of_a_run_costs_nothing_known() -> None:

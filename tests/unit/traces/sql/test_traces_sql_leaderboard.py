@@ -79,7 +79,7 @@ def test_a_run_that_was_struck_is_told_apart(sql: Sql) -> None:
     board(sql, [100] * 6, [0] * 6, [50] * 6, [60] * 6, told={"model": "m"})
     sql.execute("UPDATE trajectories SET condition = 'fault' WHERE trajectory_id != 'p0'")
     sql.execute("UPDATE trajectories SET source = 'replay' WHERE trajectory_id = 'p3'")
-    struck = [
+    injected = [
         {"injection_id": f"i{k}", "trajectory_id": f"p{k}", "op": "e1", "consumed": True}
         for k in (1, 3)
     ]
@@ -89,7 +89,7 @@ def test_a_run_that_was_struck_is_told_apart(sql: Sql) -> None:
         "op": "e1",
         "unreached_reason": "no_site",
     }
-    fill(sql, "injections", [*struck, missed])
+    fill(sql, "injections", [*injected, missed])
     found = one(sql, "FROM leaderboard")
     assert (found["mr"], found["runs"]) == (near(100), 1)
     assert (found["mr_faulted"], found["runs_faulted"]) == (0, 1), "no miss, and nothing twice"

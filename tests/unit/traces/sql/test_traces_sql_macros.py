@@ -90,8 +90,8 @@ def test_mcnemar_is_exact(sql: Sql, b: int, c: int) -> None:
     exact, midp = values(sql, f"mcnemar_exact({b}, {c}), mcnemar_midp({b}, {c})")
     assert exact == near(mcnemar([[0, b], [c, 0]], exact=True).pvalue if b + c else 1.0)
     if b + c:
-        least = scipy.stats.binomtest(min(b, c), b + c).pvalue
-        assert midp == near(least - scipy.stats.binom.pmf(min(b, c), b + c, 0.5))
+        minimum = scipy.stats.binomtest(min(b, c), b + c).pvalue
+        assert midp == near(minimum - scipy.stats.binom.pmf(min(b, c), b + c, 0.5))
 
 
 @pytest.mark.parametrize(("k", "p"), [(0, 0.3), (4, 0.3), (9, 0.9), (10, 0.2), (3, 0.0), (3, 1.0)])

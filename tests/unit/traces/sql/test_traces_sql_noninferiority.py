@@ -120,9 +120,9 @@ def store(sql: Sql, runs: list[Run], recordings: list[Run] = []) -> None:  # noq
     keys = ("trajectory_id", "campaign", "parent_id", "cell", "task", "model", "ended", "seal")
     rows = [{"world": "fresh", "agent": "a", "source": "fork"} | pick(each, keys) for each in known]
     fill(sql, "trajectories", [*rows, *recordings])
-    fate = ("trajectory_id", "injection_id", "consumed", "unreached_reason")
+    ending = ("trajectory_id", "injection_id", "consumed", "unreached_reason")
     struck = {"op": "digit", "sham": False, "consumed": True}
-    fill(sql, "injections", [struck | pick(each, fate) for each in known])
+    fill(sql, "injections", [struck | pick(each, ending) for each in known])
     verdict = ("injection_id", "judge_version", "class")
     judged = {"judge_version": 1, "noticed": False, "baseline_valid": True, "steps_after": 3}
     fill(sql, "outcomes", [judged | pick(each, verdict) for each in known])

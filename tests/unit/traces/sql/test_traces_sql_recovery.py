@@ -262,12 +262,12 @@ def test_a_question_keeps_apart_what_was_measured_twice(
     ("measure", "reason"), [("judge", "mixed_judges"), ("verifier", "mixed_verifiers")]
 )
 def test_a_bench_of_two_measures_has_no_rate(sql: Sql, measure: str, reason: str) -> None:
-    struck = [
+    injected = [
         strike(trace=trace, persist="once", **each)
         for trace in "abcdef"
         for each in TWO_MEASURES[measure]
     ]
-    store(sql, struck)
+    store(sql, injected)
     answer = run_question(sql, "bench", weights='{"e1 once": 1}')
     names = [column[0] for column in answer.description or ()]
     [row] = [dict(zip(names, values, strict=True)) for values in answer.fetchall()]
@@ -276,8 +276,8 @@ def test_a_bench_of_two_measures_has_no_rate(sql: Sql, measure: str, reason: str
 
 
 def test_recovery_of_two_measures_is_timed_by_each(sql: Sql) -> None:
-    judged = [strike(trace=trace, judge_version=by) for trace in "abcdef" for by in (1, 2)]
-    store(sql, judged)
+    verdicts = [strike(trace=trace, judge_version=by) for trace in "abcdef" for by in (1, 2)]
+    store(sql, verdicts)
     assert [row["recovered"] for row in rows_of(sql, "time_to_recovery")] == [6, 6]
 
 
@@ -387,11 +387,11 @@ def test_any_store_is_counted_right(sql: Sql, strikes: list[Strike]) -> None:
         sound(found)
 
 
-def counted(strikes: list[Strike]) -> dict[str, object]:
+def counted(injections: list[Strike]) -> dict[str, object]:
     """The same rules in another language."""
-    states = Counter(state(each) for each in strikes)
-    known = [each for each in strikes if each["ended"] != "harness"]
-    judged = [
+    states = Counter(state(each) for each in injections)
+    known = [each for each in injections if each["ended"] != "harness"]
+    verdicts = [
         each
         for each in known
         if state(each) == "consumed"
@@ -417,7 +417,7 @@ def counted(strikes: list[Strike]) -> dict[str, object]:
         "fired": states.total() - states["unfired"],
         "absorbed": states["absorbed"],
         "consumed": states["consumed"],
-        "judged": len(judged),
+        "judged": len(verdicts),
         "settled": settled,
         "recovery_rate": share(classes["recovered"], len(decided)),
         "silent_rate": share(classes["silent_wrong"], len(decided)),
@@ -426,11 +426,11 @@ def counted(strikes: list[Strike]) -> dict[str, object]:
     }
 
 
-def state(strike: Mapping[str, object]) -> str:
-    reason = strike.get("unreached_reason")
+def state(injection: Mapping[str, object]) -> str:
+    reason = injection.get("unreached_reason")
     if reason in ("not_fired", "no_site"):
         return "unfired"
-    if strike["consumed"]:
+    if injection["consumed"]:
         return "consumed"
     return str(reason) if reason in ("absorbed", "ended_before") else "undecided"
 

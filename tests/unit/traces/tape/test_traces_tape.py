@@ -236,10 +236,10 @@ def test_flipped_bits_anywhere_never_crash_the_reader(tmp_path: Path) -> None:
     ).read_bytes()
     chance = random.Random(2)
     for _ in range(150):
-        bent = bytearray(data)
+        mutated = bytearray(data)
         for _ in range(chance.randint(1, 4)):
-            bent[chance.randrange(9, len(bent))] ^= 1 << chance.randrange(8)
-        (tmp_path / "b.tape").write_bytes(bent)
+            mutated[chance.randrange(9, len(mutated))] ^= 1 << chance.randrange(8)
+        (tmp_path / "b.tape").write_bytes(mutated)
         try:
             tape = read_tape(tmp_path / "b.tape")
         except ValueError as error:
@@ -341,11 +341,11 @@ def test_a_tape_is_synced_on_a_system_without_fdatasync(
 
 def test_a_file_that_takes_no_more_stops_loudly_and_stays_readable(tmp_path: Path) -> None:
     path = tmp_path / "a.tape"
-    said = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", FILL_UP, str(path)], capture_output=True, text=True, timeout=30
     )
 
-    assert "File too large" in said.stdout, said.stderr
+    assert "File too large" in result.stdout, result.stderr
     assert len(read_tape(path).exchanges) > 20
 
 

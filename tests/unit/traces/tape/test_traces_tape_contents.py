@@ -168,13 +168,13 @@ LIES: dict[str, Callable[[dict[str, Any]], object]] = {
 }
 
 
-def lied(path: Path, lie: str) -> None:
+def lied(path: Path, wrong_value: str) -> None:
     """Put other contents, with a checksum that fits, at the end of a sealed tape."""
     data = path.read_bytes()
     last = list(frames.read_outer_frames(data))[-1]
     assert isinstance(last, frames.TapeFrame)
     assert last.kind == CONTENTS
-    said = LIES[lie](unpack(last.payload))
+    said = LIES[wrong_value](unpack(last.payload))
     path.write_bytes(data[: last.offset] + frames.encode_frame(CONTENTS, pack(said)))
 
 

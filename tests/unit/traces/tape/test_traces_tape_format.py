@@ -34,16 +34,16 @@ def by_the_other(data: bytes) -> object:
     return plainly(tape | {"exchanges": exchanges})
 
 
-def exchange(said: dict[str, Any]) -> dict[str, object]:
-    head, done = said.get("head"), said.get("done", {})
-    chunks = said.get("chunks", [])
+def exchange(table: dict[str, Any]) -> dict[str, object]:
+    head, done = table.get("head"), table.get("done", {})
+    chunks = table.get("chunks", [])
     here = sum(len(data) for _, data in chunks)
     whole = here == done.get("bytes", here) and (head or "bytes" not in done)
     damage = f"damaged: {here} of {done.get('bytes')} bytes of the answer are on the tape"
     plain = ("seq", "connection", "stream", "transport", "started", "by", "method", "url")
-    return {key: said[key] for key in (*plain, "headers", "body")} | {
-        "edits": said.get("edits", []),
-        "redacted": said.get("redacted", False) or done.get("redacted", False),
+    return {key: table[key] for key in (*plain, "headers", "body")} | {
+        "edits": table.get("edits", []),
+        "redacted": table.get("redacted", False) or done.get("redacted", False),
         "error": done.get("error") if whole else damage,
         "answer": head
         and {key: head[key] for key in ("at", "status", "reason", "version")}
