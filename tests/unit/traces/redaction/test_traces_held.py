@@ -17,7 +17,7 @@ import brotli
 import duckdb
 import pytest
 import zstandard
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.support.leak_search import (
@@ -68,6 +68,7 @@ SAID = st.lists(
 )
 
 
+@example([b"tok-0123456789-abcdef"], (("set-cookie", "id=tok-0123456789-abcdef"),), "http")
 @given(
     SAID,
     st.sampled_from(
