@@ -116,10 +116,13 @@ def _is_sent(exchange: Exchange, operator: str | None) -> bool:
 def _list_known_again(run: JudgedRun, by_seq: dict[int, Exchange]) -> Iterator[str]:
     """Yield the tool of each write that its server knew from an earlier one."""
     lost = {each.seq: each.original for each in run.tape.injections}
+    operators = {each.seq: each.op for each in run.tape.injections if not each.sham}
     seen, known = set[tuple[str, str, bytes]](), frozenset[str]()
     for use in run.story.tool_uses:
         known |= extract_tokens(use.arguments)
         for exchange in (by_seq[seq] for seq in use.seqs):
+            if not _is_sent(exchange, operators.get(exchange.seq)):
+                continue
             key = find_header(exchange.request.headers, IDEMPOTENCY_KEY)
             body = lost.get(exchange.seq) or (exchange.response.body if exchange.response else b"")
             marks = {(use.tool, "answer", body)} | (

@@ -14,7 +14,7 @@ from faults.judging.sent_writes import (
     find_missing_writes,
     find_repeated_writes,
 )
-from tests.support.stores.scripted_runs import Telling
+from tests.support.stores.scripted_runs import Telling, struck
 from traces.model import OBSERVED_STATE, RunEnding
 
 type Files = dict[str, str | None]
@@ -104,6 +104,19 @@ def test_a_write_that_the_server_knew_again_counts_once() -> None:
     for _ in range(2):
         named = named.asks("book_slot", '{"id": "bk-688538"}', slot="slot-0900")
     assert count_sent_writes(named.says("Done.").over()) == {"book_slot": 2}
+
+
+def test_a_write_that_a_fault_kept_from_its_tool_is_not_known_again() -> None:
+    """The answer that the fault replaced is that of the recording, as the next one's is."""
+    answer = '{"id": "bk-688538"}'
+    run = booking(2, answer=answer)
+    exchanges = [
+        replace(each, answered_by="fault") if each.seq == 1 else each for each in run.tape.exchanges
+    ]
+    for op, count in (("http_status", 1), ("lost_ack", 1)):
+        injection = struck("E", "{}", op=op, original=answer)
+        tape = replace(run.tape, exchanges=tuple(exchanges), injections=(injection,))
+        assert count_sent_writes(replace(run, tape=tape)) == {"book_slot": count}
 
 
 def test_clean_runs_are_steady_if_most_end_with_the_same_writes() -> None:
