@@ -79,6 +79,7 @@ SIDE_HOSTS = (
 NAMES = (
     "claude-sonnet-4-5",
     "claude-haiku-4-5-20251001",
+    "claude-haiku-5-5",
     "gemini-2.5-pro",
     "gemini-2.5-flash",
     "gpt-4o",
