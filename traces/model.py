@@ -37,7 +37,7 @@ agent's further behaviour is unknown."""
 
 ENDINGS_UNKNOWN: tuple[EndReason, ...] = ("harness", "diverged", "replay_miss")
 """Endings that do not depend on the agent: neither pass nor crash."""
-JUDGE_VERSION = 12
+JUDGE_VERSION = 13
 """The version of the judge's rules, by which the index knows verdicts to make again.
 
 1: N1, N2 and N7. 2: all signals, taint, explanation of right end states. 3: the claim and all
@@ -46,7 +46,8 @@ twins, a claim needs two readers, one of them trained. 8: an answer that came to
 whole, though its client left before the stream ended. 9: exit codes are learnt from results, JSON
 without an error proves no success, calls with equal ids are several. 10: writes are known by tool
 and sub-command, an open end is no answer. 11: notice is a probability against habits, corrections
-count in the whole run, a hand-over that names the trouble is one."""
+count in the whole run, a hand-over that names the trouble is one. 13: a result
+reached the model if its answer was followed, though the client left before the stream ended."""
 
 IMPORT_SOURCES = ("vcr", "har", "mitmproxy")
 """Values of `Trajectory.source` for tapes converted from recordings of other tools."""

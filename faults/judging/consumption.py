@@ -67,11 +67,24 @@ def _decide_at_boundary(
             and derived_steps.contexts[exchange.seq].kind == "model"
         )
         is_injected = injection.sham or any(edit.data in injected_data for edit in exchange.edits)
-        if exchange.seq >= injection.seq and is_model_request and is_injected:
-            answer = exchange.response
-            if answer is not None and answer.status < 400 and exchange.error is None:
-                return ConsumptionVerdict(True, exchange.seq, "the model was sent the new result")
+        is_later = exchange.seq >= injection.seq and is_model_request and is_injected
+        if is_later and _has_model_answered(exchange, derived_steps):
+            return ConsumptionVerdict(True, exchange.seq, "the model was sent the new result")
     return ConsumptionVerdict(False, None, "ended_before")
+
+
+def _has_model_answered(exchange: Exchange, derived_steps: DerivedSteps) -> bool:
+    """Return whether an answer came without an error, or enough of it before the client left.
+
+    A client may leave once it has the finish, or a call, which it then makes.
+    """
+    response, answer = exchange.response, derived_steps.answers.get(exchange.seq)
+    if response is None or response.status >= 400:
+        return False
+    if answer is None or not _has_client_left(exchange):
+        return exchange.error is None
+    uses = [derived_steps.find_use(call.id) for call in answer.calls if call.id]
+    return answer.finish is not None or any(use and use.result is not None for use in uses)
 
 
 def _decide_at_model(

@@ -1,5 +1,7 @@
 """A fault was consumed only if what it did is in what the model was told."""
 
+from copy import replace
+
 import pytest
 
 from faults.judging.consumption import decide_consumption
@@ -10,6 +12,10 @@ from tests.support.stores.scripted_runs import (
     Telling,
     struck,
 )
+from traces.dialects.openai_chat import write_model_answer
+from traces.dialects.types import ModelAnswer, ToolCall
+
+LEFT = "cancelled: eof by the agent"
 
 
 @pytest.mark.parametrize(
@@ -37,6 +43,31 @@ def test_a_run_that_was_over_before_the_model_was_told_consumed_nothing() -> Non
     told = Telling().calls(FAILED).over(ended="crash")
     found = decide_consumption(struck("E", FAILED), told.story, told.tape.exchanges)
     assert (found.consumed, found.why) == (False, "ended_before")
+
+
+@pytest.mark.parametrize(
+    ("events", "error", "seq"),
+    [
+        (99, None, 1),
+        (99, LEFT, 1),
+        (-2, LEFT, 1),
+        (1, LEFT, 2),
+        (99, "cut: reset by the server", 2),
+    ],
+)
+def test_a_client_may_leave_before_the_end_of_an_answer_that_it_follows(
+    events: int, error: str | None, seq: int
+) -> None:
+    run = Telling().runs("cat north.txt", ORDER).runs("cat south.txt", ORDER).says("DONE")
+    call = ToolCall(id="c2", name="bash", arguments='{"command": "cat south.txt"}')
+    answer = ModelAnswer(message="I look.", calls=(call,), finish="tool_calls", model="m")
+    headers, chunks = write_model_answer(answer, stream=True, id="x", created=0)
+    came = replace(run.exchanges[1].response, headers=headers, chunks=chunks[:events])
+    run.exchanges[1] = replace(run.exchanges[1], response=came, error=error)
+    told = run.over()
+    injection = replace(struck("sham", ORDER), place="model-boundary", side="request")
+    found = decide_consumption(injection, told.story, told.tape.exchanges)
+    assert (found.consumed, found.seq) == (True, seq)
 
 
 ROWS = '{"count": 2, "orders": [{"id": "ord-7314", "paid": true}, {"id": "ord-7388"}]}'
