@@ -62,7 +62,9 @@ def test_a_client_may_leave_before_the_end_of_an_answer_that_it_follows(
     call = ToolCall(id="c2", name="bash", arguments='{"command": "cat south.txt"}')
     answer = ModelAnswer(message="I look.", calls=(call,), finish="tool_calls", model="m")
     headers, chunks = write_model_answer(answer, stream=True, id="x", created=0)
-    came = replace(run.exchanges[1].response, headers=headers, chunks=chunks[:events])
+    full = run.exchanges[1].response
+    assert full is not None
+    came = replace(full, headers=headers, chunks=chunks[:events])
     run.exchanges[1] = replace(run.exchanges[1], response=came, error=error)
     told = run.over()
     injection = replace(struck("sham", ORDER), place="model-boundary", side="request")
