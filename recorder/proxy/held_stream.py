@@ -14,6 +14,8 @@ class HeldMcpStream(Struct):
     """A stream of events whose response is held back; what precedes it is passed on."""
 
     head: Response
+    is_listening: bool = False
+    """Whether no request waits for it, so that the agent gets its head at once."""
     passed: int = 0
     """How many bytes the agent has."""
     _kept: bytearray = field(default_factory=bytearray)
@@ -30,6 +32,8 @@ class HeldMcpStream(Struct):
         stream = bytes(self._kept)
         length = mcp.find_interim_end(stream)
         self.has_response = bool(find_sse_event_ends(stream[length:]))
+        if not (self.passed or self.is_listening or b'"jsonrpc"' in stream[:length]):
+            return b""  # an event with an id alone asks nothing, and the head may be changed
         self.passed += length
         del self._kept[:length]
         return stream[:length]

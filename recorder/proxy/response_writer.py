@@ -170,7 +170,8 @@ class ResponseWriter:
 
     def _hold_head(self, response: Response) -> None:
         if mcp.is_mcp_stream(self._exchange.request, response.headers):
-            self._stream = HeldMcpStream(response)
+            is_listening = mcp.is_listening_request(self._exchange.request)
+            self._stream = HeldMcpStream(response, is_listening)
 
     def _hold_chunk(self, chunk: Chunk) -> Awaitable[None] | None:
         """Pass on what precedes an MCP response: the server may wait for the client's answer."""
