@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from scenarios.practice.tasks.shell import verify_shell_task, write_start_files
 from tests.agents import LOCKS, environment
@@ -219,7 +220,7 @@ def _record(trial: FormTrial) -> str:
     return f"{kinds.count('model')} model calls"
 
 
-def _read_json(said: Said) -> dict[str, object] | None:
+def _read_json(said: Said) -> dict[str, Any] | None:
     lines = [line for line in said.out.splitlines() if line.startswith("{")]
     return json.loads(lines[-1]) if lines else None
 
@@ -236,7 +237,11 @@ def _fork(trial: FormTrial, fault: str) -> str:
     if found is None:
         return _failed(result, f"exit code {result.code}")
     outcome = str(found.get("outcome"))
-    return outcome if outcome in expected else _failed(result, outcome)
+    if outcome in expected:
+        return outcome
+    passed = [twin["passed"] for twin in found["twins"]]
+    why = found["diverged"] or f"clean twins passed: {passed}"
+    return f"FAILED: {outcome}: {_to_cell(str(why))}"
 
 
 def _replay(trial: FormTrial, more: Mapping[str, str]) -> str:
