@@ -205,9 +205,7 @@ def gate(
     counts = {name: limit for name, limit in most.items() if limit is not None}
     compared = any((against, margin, measure, alpha))
     if (limits or counts or labels) and compared:
-        raise UsageError(
-            "limits (and --labels) and --against exclude each other: give one of them"
-        )
+        raise UsageError("limits (and --labels) and --against exclude each other: give one of them")
     if compared or (not limits and not counts and which["campaign"]):
         comparison = parse_comparison_options(against, margin, measure, alpha, require_seal, which)
         answer_comparison(open_indexed_store(), comparison, files, as_json)
