@@ -98,7 +98,7 @@ def list_next_commands(result: CheckResult) -> tuple[str, ...]:
         return tuple(f"stumble show {tape}" for tape in result.tapes[:1])
     name, first = shlex.quote(result.name), next(iter(result.findings), None)
     again = f"stumble report --campaign {name}"
-    if first is not None:
+    if first is not None and result.reset:
         tool, nth = first.worst.call
         where = f"--where {shlex.quote(f'tool={tool}')} --nth {nth}"
         again = (

@@ -33,7 +33,8 @@ class CheckResult(Struct, frozen=True, kw_only=True):
     tapes: tuple[str, ...] = ()
     """The first recording of each task."""
     reset: str = FRESH_COPY_RESET
-    """The command before each run."""
+    """The command before each run; empty if tools are answered from the recording, as a fork's are
+    not."""
 
     @property
     def findings(self) -> tuple[CheckFinding, ...]:

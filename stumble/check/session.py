@@ -59,7 +59,7 @@ class CheckSession:
             runs=len(done.runs) + len(self._clean.runs),
             cost=done.cost,
             stopped_by=stopped or ("budget" if unreached else ""),
-            reset=setup.world.reset or FRESH_COPY_RESET,
+            reset=setup.world.reset or FRESH_COPY_RESET if self._clean.are_tools_live else "",
             tapes=tuple(str(runs[0].tape.path) for runs in recordings.values()),
         )
 

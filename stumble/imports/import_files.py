@@ -16,7 +16,7 @@ from msgspec import Struct, field
 
 from stumble.imports.detect_format import UNKNOWN_FORMAT, TrafficFormat, detect_file_format
 from stumble.imports.import_inputs import ImportInput, iter_inputs
-from stumble.imports.session_folders import AIDER
+from stumble.imports.session_folders import is_shown_file
 from stumble.imports.to_tape import make_import_id, write_imported_tape
 from stumble.llm.prices import compute_token_cost
 from stumble.store.tape_rows import write_run_rows
@@ -75,8 +75,7 @@ def _walk_import_folder(folder: Path) -> Iterator[Path]:
         folder, onerror=lambda e: unreadable.append(Path(e.filename))
     ):
         folders[:] = sorted(each for each in folders if not each.startswith("."))
-        shown = (each for each in sorted(names) if each == AIDER or not each.startswith("."))
-        yield from (Path(at, each) for each in shown)
+        yield from (Path(at, each) for each in sorted(names) if is_shown_file(each))
     yield from unreadable
 
 

@@ -20,6 +20,7 @@ from stumble.imports.opencode_storage import (
     iter_database_sessions,
     read_session_files,
 )
+from stumble.imports.session_folders import is_shown_file
 from traces.importers.inspect_ai import can_import as is_inspect_log
 from traces.importers.shared.zip_members import check_zip_size, read_zip_member
 
@@ -110,7 +111,7 @@ def _unpack_zip(path: Path, folder: Path) -> Iterator[Path]:
         members = [each for each in packed.infolist() if not each.is_dir()]
         for number, each in enumerate(members):
             name = Path(each.filename).name
-            if not name or name.startswith("."):
+            if not is_shown_file(name):
                 continue
             own = folder / str(number) / name
             own.parent.mkdir()

@@ -30,3 +30,8 @@ def find_session_folders() -> tuple[Path, ...]:
     ]
     places.append(Path.cwd() / AIDER)
     return tuple(dict.fromkeys(place for place in places if place.exists()))
+
+
+def is_shown_file(name: str) -> bool:
+    """Return whether a file of a folder or an archive is looked at; hidden ones are settings."""
+    return name == AIDER or bool(name) and not name.startswith(".")

@@ -1,6 +1,7 @@
 """Labels of runs by people, by which the judge's own error is measured."""
 
 import csv
+from io import StringIO
 from pathlib import Path
 
 from msgspec import Struct
@@ -25,7 +26,11 @@ def read_run_labels(path: Path) -> tuple[RunLabel, ...]:
     An empty cell is no label. Raises UsageError if a column is missing, a value is neither true
     nor false, or an injection has two rows.
     """
-    with path.open(newline="", encoding="utf-8-sig") as file:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise UsageError(f"{path}: it is no text in UTF-8") from None
+    with StringIO(text, newline="") as file:
         reader = csv.DictReader(file)
         missing = {"injection_id", "noticed"} - set(reader.fieldnames or ())
         if missing:

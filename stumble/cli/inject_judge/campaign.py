@@ -260,6 +260,8 @@ def campaign(
         _print_campaign_plan(spec, store, workers.jobs, as_json, terms)
         return
     _require_campaign_trust(spec, file)
+    if max_silent is not None and until is None:
+        raise UsageError("--max-silent goes with --plan or --until decided; else see stumble gate")
     run = run_sealed_campaign
     if until is not None:
         run = partial(run_until_decided, max_silent=_find_limit_to_decide(spec, max_silent))

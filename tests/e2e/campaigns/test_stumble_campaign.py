@@ -101,6 +101,7 @@ def test_a_campaign_until_decided_leaves_out_what_would_not_change_the_answer(
     text = practising(tasks, ("practice/naive",)).replace(FIRST_FAULT, "")
     file = bench.write("until.toml", text)
     options = ("--until", "decided", "--max-silent")
+    assert bench.stumble("campaign", file, "--max-silent", "0.05").code == 2
     assert "needs the limit" in bench.stumble("campaign", file, "--until", "decided").err
     result = bench.stumble("campaign", file, *options, "0.05")
     assert result.code == 1, result.out + result.err

@@ -303,11 +303,12 @@ def test_a_gate_prints_the_rate_behind_the_judge_beside_what_was_read(tmp_path: 
         ("injection_id\ni1\n", "the column noticed is missing"),
         ("injection_id,noticed\ni1,perhaps\n", "line 2: noticed is 'perhaps'"),
         ("injection_id,noticed\ni1,yes\ni1,no\n", "line 3: i1 has two labels"),
+        ("\udcff\udcfei1", "no text in UTF-8"),
     ],
 )
 def test_bad_labels_are_refused(tmp_path: Path, text: str, said: str) -> None:
     shop = here(tmp_path, traces(5))
-    (tmp_path / "mine.csv").write_text(text)
+    (tmp_path / "mine.csv").write_text(text, errors="surrogateescape")
     found = gate(shop, "--min-recovery", "0.1", "--labels", "mine.csv")
     assert found.code == 2
     assert said in found.err

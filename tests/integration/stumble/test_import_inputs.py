@@ -46,9 +46,12 @@ def test_the_files_of_a_zip_come_in_by_their_names(tmp_path: Path) -> None:
         for name, task in (("x/a.json", "1"), ("y/a.json", "2")):
             packed.writestr(name, json.dumps(RUN | {"instance_id": task}))
         packed.writestr("README.md", "# no trace")
+        packed.writestr(".aider.chat.history.md", "# no chat")
+        packed.writestr(".gitignore", "*")
     results = import_all(store, path)
     assert [(x.path.name, x.state) for x in results] == [
         ("a.json", "new"), ("a.json", "new"), ("README.md", "refused"),
+        (".aider.chat.history.md", "refused"),
     ]  # fmt: skip
     assert {x.path.parents[1] for x in results} == {path}
     assert count(store) == (2, 2, 2)
