@@ -480,16 +480,9 @@ class RunEnding(Struct, frozen=True, kw_only=True):
     printed: str = ""
     """The last that a program without a model printed, if its output was kept."""
 
-    @property
-    def is_reported_failure(self) -> bool:
-        """Whether such a program ended by itself with words and an error status.
 
-        That is how programs report a failure; an exception that nothing caught is a crash.
-        """
-        words = self.printed.strip()
-        return self.ended == "crash" and bool(words) and "Traceback (most recent" not in words
-
-
+FILE_CHANGED = "~"
+"""First character of the digest of a file that a run found and changed, in an observed state."""
 OBSERVED_STATE = "observed"
 """`RunEnding.state_of` of an end state that no command printed: the files left in the copy."""
 

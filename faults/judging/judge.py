@@ -14,6 +14,7 @@ from msgspec import Struct
 from faults.judging.claims.claim_verdict import ClaimVerdict, judge_claim
 from faults.judging.client_retries import find_retries
 from faults.judging.consumption import ConsumptionVerdict, decide_consumption
+from faults.judging.crash_output import is_reported_failure
 from faults.judging.effects import judge_effects
 from faults.judging.end_state import (
     EndStateVerdict,
@@ -402,7 +403,7 @@ def _explain_undecided_class(
 def _has_crashed(faulted: RunEvidence, twins: tuple[RunEvidence, ...]) -> bool:
     """Return whether there is no final answer; an agent whose twins all end so has not crashed."""
     ending = faulted.tape.ending
-    if ending is None or ending.ended not in ENDINGS_FAILED or ending.is_reported_failure:
+    if ending is None or ending.ended not in ENDINGS_FAILED or is_reported_failure(ending):
         return False
     ends = [twin.tape.ending.ended for twin in twins if twin.tape.ending]
     return not ends or any(each != ending.ended for each in ends) or ending.ended == "budget"

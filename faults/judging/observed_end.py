@@ -16,7 +16,7 @@ from faults.judging.client_retries import JudgedRun, reaches_tool
 from faults.judging.end_state import EndStateVerdict, TwinComparison, judge_by_answer
 from faults.judging.sent_writes import count_sent_writes, find_missing_writes, find_repeated_writes
 from faults.targeting.read_or_write import classify_call_side, classify_tool_side
-from traces.model import RunEnding
+from traces.model import FILE_CHANGED, RunEnding
 
 MIN_COMPARED_RUNS = 2
 """Fewest clean runs that show what varies."""
@@ -39,6 +39,9 @@ def judge_by_observation(
         *(f"{name} was sent less often" for name in find_missing_writes(run, twins)),
     ):
         return EndStateVerdict(passed=False, difference=f"{difference}, not as in clean runs")
+    if files.open:
+        why = f"{files.open[0]}, which clean runs leave as it was: it may be the wrong result"
+        return EndStateVerdict(passed=None, why=why)
     sent = reduce(Counter.__and__, map(count_sent_writes, (run, *twins)))
     made = case is not None and (bool(sent) or case.writes.required > case.writes.reworded)
     if files.same or made or (answer is not None and answer.passed):
@@ -66,6 +69,9 @@ class FileComparison(NamedTuple):
 
     same: int
     differences: tuple[str, ...]
+    open: tuple[str, ...] = ()
+    """Files that were there, and that this run alone changed: clean runs may have written what was
+    there already."""
 
 
 def compare_left_files(
@@ -85,7 +91,17 @@ def compare_left_files(
             differences.append(f"{path} has another content")
         else:
             same += 1
-    return FileComparison(same, tuple(differences))
+    return FileComparison(same, tuple(differences), tuple(_list_own_changes(own, known)))
+
+
+def _list_own_changes(
+    own: Mapping[str, object], known: Sequence[Mapping[str, object]]
+) -> Iterator[str]:
+    for path in sorted(own.keys() - set().union(*known)):
+        if own[path] is None:
+            yield f"{path} was removed"
+        elif str(own[path]).startswith(FILE_CHANGED):
+            yield f"{path} was changed"
 
 
 def _read_files(ending: RunEnding | None) -> Mapping[str, object] | None:

@@ -8,6 +8,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from faults.judging.crash_output import is_reported_failure
 from faults.judging.injected_change import to_injected_change
 from faults.judging.judge import JudgedInjection, RunEvidence
 from faults.judging.obedience import EVIDENCE
@@ -100,7 +101,7 @@ def _decide(judged: JudgedInjection) -> tuple[Behaviour, str]:
         return _read_cut_run(judged)
     if ending.ended == "crash" and (failure := _find_model_failure(run)):
         return "unknown", f"the model's server failed: {failure}"
-    is_cut = ending.ended in ("crash", "budget") and not ending.is_reported_failure
+    is_cut = ending.ended in ("crash", "budget") and not is_reported_failure(ending)
     if is_cut and ending.ended not in ends:
         code = f"exit code {ending.exit_code}"
         return ("crashes", code) if ending.ended == "crash" else ("hangs", "ended by its limit")

@@ -171,7 +171,9 @@ class LiveRecording:
         blobs = self._plan.copies.blobs
         left = await asyncio.to_thread(keep_files_of_copy, self._id, self._place, blobs)
         await asyncio.to_thread(settle_outside_changes, self._place, live=True)
-        return describe_end_of_files(left) if self._plan.observed and left is not None else None
+        if not self._plan.observed or left is None:
+            return None
+        return describe_end_of_files(left, self._place.at_start)
 
     def _find_redactions(self) -> tuple[RedactionRecord, ...]:
         """Return the secrets whose placeholders the snapshot holds: the tape's are the same."""

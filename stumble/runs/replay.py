@@ -209,7 +209,9 @@ async def _keep_files(
         left = await asyncio.to_thread(keep_files_of_copy, run, place, plan.workspace.blobs)
     except (OSError, ValueError) as error:
         return None, (f"workspace: what the run left in its copy is not kept: {error}",)
-    return describe_end_of_files(left) if plan.observed and left is not None else None, ()
+    if not plan.observed or left is None:
+        return None, ()
+    return describe_end_of_files(left, place.at_start), ()
 
 
 def _make_replay_taps(

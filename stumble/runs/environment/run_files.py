@@ -19,7 +19,7 @@ from scenarios.workspace.manifest import SnapshotManifest
 from scenarios.world import EndState
 from stumble.runs.environment.workspaces import RunLocation
 from stumble.user_data.known_secrets import find_known_secrets
-from traces.model import OBSERVED_STATE
+from traces.model import FILE_CHANGED, OBSERVED_STATE
 from traces.redaction.secret_scan import SecretFileScanner
 
 
@@ -34,13 +34,16 @@ def keep_files_of_copy(run: str, place: RunLocation, blobs: BlobStore) -> LeftFi
     return _keep_files(run, place.copied, place.at_start, entries, blobs)
 
 
-def describe_end_of_files(left: LeftFiles) -> EndState:
+def describe_end_of_files(left: LeftFiles, start: FolderAtStart | None) -> EndState:
     """Return the end state of a copy: a digest of each file that differs from the start.
 
-    A removed file has the digest null.
+    The digest of a file that was there at the start begins with FILE_CHANGED; a removed file has
+    the digest null.
     """
+    there = {each.path for each in start.manifest.entries} if start is not None else set()
     contents: dict[str, str | None] = {
-        each.path: _hash_text(f"{each.kind} {each.target}") for each in left.changed
+        each.path: FILE_CHANGED * (each.path in there) + _hash_text(f"{each.kind} {each.target}")
+        for each in left.changed
     }
     contents |= dict.fromkeys(left.removed)
     text = json.dumps(contents | {"": left.more} if left.more else contents, sort_keys=True)
