@@ -9,6 +9,7 @@ from stumble.experiments.unfinished_plans import find_unfinished_plans
 from stumble.gate.limits import GateRate
 from stumble.report.model import AgentKey
 from stumble.store.filter import fetch_question_rows
+from stumble.verdicts.run_labels import check_label_ids
 from traces.store.trace_store import TraceStore
 
 
@@ -24,6 +25,8 @@ def fetch_gate_rates(
     `which` are its other parameters by name.
     """
     with store.open_locked() as connection:
+        if labels is not None:
+            check_label_ids(connection, labels)
         rows = fetch_question_rows(
             connection, "gate", confidence=confidence, labels=labels, **which
         )

@@ -3,11 +3,15 @@
 import csv
 from io import StringIO
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
-from msgspec.json import encode
+from msgspec.json import decode, encode
 
 from stumble.errors import UsageError
+
+if TYPE_CHECKING:
+    import duckdb
 
 _BOOLEAN_WORDS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
@@ -52,6 +56,14 @@ def read_run_labels(path: Path) -> tuple[RunLabel, ...]:
 def encode_run_labels(path: Path) -> str:
     """Return the labels of a file as the JSON that the question `gate` takes."""
     return encode(read_run_labels(path)).decode()
+
+
+def check_label_ids(connection: "duckdb.DuckDBPyConnection", labels: str) -> None:
+    """Raise UsageError with the first injection that the store does not have; `labels` is JSON."""
+    known = {id for (id,) in connection.execute("SELECT injection_id FROM injections").fetchall()}
+    for label in decode(labels, type=list[RunLabel]):
+        if label.injection_id not in known:
+            raise UsageError(f"--labels: {label.injection_id!r} is no injection of this store")
 
 
 def _read_boolean(row: dict[str, str | None], column: str, where: str) -> bool | None:

@@ -304,6 +304,7 @@ def test_a_gate_prints_the_rate_behind_the_judge_beside_what_was_read(tmp_path: 
         ("injection_id,noticed\ni1,perhaps\n", "line 2: noticed is 'perhaps'"),
         ("injection_id,noticed\ni1,yes\ni1,no\n", "line 3: i1 has two labels"),
         ("\udcff\udcfei1", "no text in UTF-8"),
+        ("injection_id,noticed\ni1,yes\ni9,no\n", "'i9' is no injection of this store"),
     ],
 )
 def test_bad_labels_are_refused(tmp_path: Path, text: str, said: str) -> None:
